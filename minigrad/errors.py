@@ -1,0 +1,33 @@
+"""Errors, sorted by whose fault they are.  Every text says what was found, the rule, and the fix."""
+
+from __future__ import annotations
+
+__all__ = ["CheckpointError", "InternalError", "LevelError", "MinigradError", "Refusal", "UsageError"]
+
+
+class MinigradError(RuntimeError):
+    """The base of all errors that minigrad raises about its own rules."""
+
+    refusal = False
+
+
+class UsageError(MinigradError):
+    """The program broke a rule; the text says which, and what to do instead."""
+
+
+class LevelError(UsageError):
+    """A tensor met a level that it does not belong to. [NOTE escaped-tensor]"""
+
+
+class CheckpointError(UsageError):
+    """A recomputation did not repeat its forward. [NOTE recomputation-is-checked]"""
+
+
+class Refusal(MinigradError):
+    """A combination that is refused on purpose; the text names the rule and the way out."""
+
+    refusal = True
+
+
+class InternalError(MinigradError):
+    """Something that cannot happen did: a bug in minigrad."""

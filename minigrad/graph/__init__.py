@@ -1,0 +1,1 @@
+"""The graph of one level: nodes, and what they keep from forward to backward."""

@@ -1,0 +1,203 @@
+"""What a node keeps of a tensor from forward to backward, and the hooks around keeping it.
+
+    save     the value one storey down is kept as it is, or its base arrays go through the hooks in force
+    unpack   an array comes back and the layers are put around it again, each with its own edge
+
+[NOTE layers-remember] Layers remember, the bottom forgets: hooks see base tensors only, below every transform, with
+nothing recorded, and every derivative at every level treats them as the identity.
+
+Upstream: SavedVariable in torch/csrc/autograd/saved_variable.cpp; torch.autograd.graph.saved_tensors_hooks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..state import State, current, show, tell, using
+from ..tensor import LEAF, Tensor, alias, bottom, peel, storage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..interpreters.base import Interpreter
+
+
+class Site:
+    """Which save a hook is asked about: the level that saves, the node's name and the name in its row."""
+
+    __slots__ = ("name", "node", "owner")
+
+    def __init__(self, owner: Interpreter | None, node: str, name: str) -> None:
+        self.owner = owner
+        self.node = node
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.node} at {self.owner or 'level 0'}"
+
+
+class Hooks:
+    """One entry of the hook stack: where saved base tensors go, and how they come back."""
+
+    __slots__ = ("outer",)
+
+    def __init__(self, outer: Hooks | None) -> None:
+        self.outer = outer
+
+    def manager(self, owner: Interpreter | None) -> Hooks | None:
+        """Who manages a save of that level: these hooks, ones further out, or nobody."""
+        return self
+
+    def pack(self, base: Tensor, site: Site) -> Any:
+        """Take a base tensor, return anything."""
+        raise NotImplementedError
+
+    def unpack(self, packed: Any) -> Any:
+        """Take what pack returned, return a base tensor of the same shape and dtype."""
+        raise NotImplementedError
+
+
+class UserHooks(Hooks):
+    """A pair of functions.  They run below every transform, with nothing recorded and no hooks in force."""
+
+    __slots__ = ("pack_hook", "unpack_hook")
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Any], outer: Hooks | None) -> None:
+        super().__init__(outer)
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def pack(self, base: Tensor, site: Site) -> Any:
+        before = storage_of(base).version
+        with using(_underneath(current())):
+            packed = self.pack_hook(base)
+        if storage_of(base).version != before:
+            msg = (f"A saved tensor pack hook is modifying its input in place ({site}). Tensors provided as input to pack "
+                   "hook can not be modified by in-place operations: the forward still uses them. Clone the input first.")
+            raise UsageError(msg)
+        return packed
+
+    def unpack(self, packed: Any) -> Any:
+        with using(_underneath(current())):
+            return self.unpack_hook(packed)
+
+
+def _underneath(state: State) -> State:
+    return state._replace(levels=(), grad_off=frozenset({None}), hooks=None)
+
+
+class SavedTensor:
+    """A tensor kept as it is: the value one storey down, and the version it had."""
+
+    __slots__ = ("value", "version")
+
+    def __init__(self, value: Tensor, version: int) -> None:
+        self.value = value
+        self.version = version
+
+    def unpack(self) -> Tensor:
+        """The value one storey down, without the edge at its own level."""
+        store = bottom(self.value).store
+        if store is not None and store.version != self.version:
+            raise _modified(self.value, store.version, self.version)
+        return self.value
+
+
+class Constant:
+    """A python number among the inputs: no hook is asked about it, as in torch."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def unpack(self) -> Any:
+        return self.value
+
+
+class PackedTensor:
+    """A tensor whose base arrays went through hooks: what pack returned, and how to put the layers back."""
+
+    __slots__ = ("checks", "hooks", "packed", "rebuild", "site")
+
+    def __init__(self, value: Tensor, hooks: Hooks, site: Site, leaf: Tensor | None) -> None:
+        bases, self.rebuild = peel(value, edges=True)
+        self.hooks = hooks
+        self.site = site
+        self.packed: list[Any] = []
+        self.checks: list[tuple[tuple[int, ...], Any, Any]] = []
+        for base in bases:
+            packed = hooks.pack(leaf if leaf is not None else alias(base), site)
+            self.packed.append(_unlinked(packed))
+            self.checks.append((base.value.shape, base.dtype, _watch(packed)))
+
+    def unpack(self) -> Tensor:
+        """The value one storey down, with every layer as it was and its data from the unpack hook."""
+        return self.rebuild(self._bases())
+
+    def _bases(self) -> Iterator[Tensor]:
+        for packed, (shape, dtype, watched) in zip(self.packed, self.checks, strict=True):
+            if watched is not None and watched[0].version != watched[1]:
+                raise _modified(packed, watched[0].version, watched[1])
+            base = self.hooks.unpack(packed)
+            if watched is not None and watched[0].version != watched[1]:
+                msg = (f"A saved tensor unpack hook modified what pack returned in place ({self.site}): a second backward "
+                       "would see another value. Clone it in the unpack hook first.")
+                raise UsageError(msg)
+            if not isinstance(base, Tensor):
+                msg = (f"TypeError: Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                       f"{type(base).__name__} ({self.site}).")
+                raise TypeError(msg)
+            base = bottom(base)
+            if base.value.shape != shape or base.dtype is not dtype:
+                msg = (f"The saved tensor unpack_hook returned {base.dtype}{list(base.value.shape)} where {dtype}{list(shape)} "
+                       f"was saved ({self.site}): hooks must give back a tensor of the same shape and dtype.")
+                raise UsageError(msg)
+            yield base
+
+
+def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: State) -> SavedTensor | PackedTensor:
+    """Keep `x` for a node of the level of `owner`, with its edge at that level left out. [NOTE shallow-detach]
+
+    Nothing is copied; `x` may also be a tensor of a level further down, that `owner` treats as a constant.
+    """
+    if state.hooks is not None:
+        hooks = state.hooks.manager(owner)
+        if hooks is not None:
+            leaf = x if owner is None and x.node is LEAF else None
+            kept = PackedTensor(x.value if x.owner is owner and owner is not None else alias(x) if owner is None else x,
+                                hooks, Site(owner, node, name), leaf)
+            if state.watchers:
+                tell(state.watchers, "pack", owner, kept.site, kept)
+            return kept
+    value = alias(x) if owner is None else x.value if x.owner is owner else x
+    base = value
+    while base.owner is not None:
+        base = base.value
+    store = base.store
+    if state.watchers:
+        tell(state.watchers, "save", owner, Site(owner, node, name), value)
+    return SavedTensor(value, (storage_of(base) if store is None else store).version)
+
+
+def _unlinked(packed: Any) -> Any:
+    """Keep an alias of a tensor that has a graph: what is saved must not own a node. [NOTE layers-remember]"""
+    if isinstance(packed, Tensor) and packed.owner is None and packed.node is not None and packed.node is not LEAF:
+        return alias(packed)
+    return packed
+
+
+def _watch(packed: Any) -> tuple[Any, int] | None:
+    """What to compare where pack returned a tensor: H5, the version check of plain saving."""
+    if not isinstance(packed, Tensor):
+        return None
+    store = storage_of(bottom(packed))
+    return store, store.version
+
+
+def _modified(x: Tensor, found: int, expected: int) -> UsageError:
+    return UsageError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{x.dtype} {list(bottom(x).value.shape)}], is at version {found}; expected version {expected} instead. "
+        f"Clone it before the in-place operation, or do that out of place. [level stack: {show()}]")

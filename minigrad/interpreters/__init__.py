@@ -1,0 +1,1 @@
+"""The interpreters: one file for each way to give ops a meaning at a level."""

@@ -1,0 +1,86 @@
+"""What every interpreter is: the meaning of ops, and of tensors, at one level.
+
+An interpreter names no op, and an op's row names no interpreter.  To add one, write these methods.
+
+Upstream: FuncTorchInterpreter in torch/_functorch/pyfunctorch.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..op import Op
+    from ..state import State
+    from ..tensor import Tensor
+
+
+class Interpreter:
+    """One level.  Compared by identity; `number` is for people."""
+
+    __slots__ = ("__weakref__", "grad_off_outside", "number")
+    name = "level"
+    transparent = True
+    """Whether `requires_grad` of a wrapper is that of the tensor below: the level has no graph."""
+    readable = True
+    """Whether python may look at a wrapper's one value."""
+
+    def enter(self, outside: State) -> None:
+        """Take a place on top of the stack."""
+        self.number = len(outside.levels) + 1
+        self.grad_off_outside = outside.grad_off
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.number}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def process(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Give `op` its meaning here: unwrap, run one storey down, wrap."""
+        raise NotImplementedError
+
+    def draw(self, op: Op, params: dict[str, Any]) -> Any:
+        """Give an op without arguments, that draws random numbers, its meaning here."""
+        raise NotImplementedError
+
+    def shape(self, x: Tensor) -> tuple[int, ...]:
+        """The logical shape of a wrapper of this level."""
+        return x.value.shape  # type: ignore[no-any-return]
+
+    def describe(self, x: Tensor) -> str:
+        """What a wrapper of this level remembers, for `repr`."""
+        return ""
+
+    def assign(self, x: Tensor, new: Any) -> None:
+        """Make `x`, a wrapper of this level, hold `new`: the end of every in-place op. [NOTE in-place]"""
+        raise NotImplementedError
+
+    def adopt(self, x: Tensor, inside: Tensor) -> None:
+        """Turn the handle `x` into a wrapper of this level around `inside`, that remembers nothing yet."""
+        x.owner = self
+        x.value = inside
+        x.node = None
+        x.note = None
+
+    def escaped(self, x: Tensor) -> Any:
+        """What a wrapper means after this level has gone: the tensor one storey down. [NOTE escaped-tensor]"""
+        return x.value
+
+    def shallow_detach(self, x: Tensor, further: Callable[[Tensor], Tensor]) -> Tensor:
+        """`x` without what its innermost differentiating level remembers; `further` asks the tensor below."""
+        return x.value  # type: ignore[no-any-return]
+
+    def parts(self, x: Tensor) -> tuple[Tensor, ...]:
+        """The tensors one storey down that a wrapper is made of."""
+        return (x.value,)
+
+    def rewrap(self, x: Tensor) -> Callable[..., Tensor]:
+        """A function of new parts that makes a wrapper with the metadata of `x`, its edge too, and none of its data."""
+        raise NotImplementedError
+
+    def renew(self, x: Tensor) -> Callable[..., Tensor]:
+        """The same, but the wrapper is a fresh one: its flags, and no edge."""
+        raise NotImplementedError

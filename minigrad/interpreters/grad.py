@@ -1,0 +1,66 @@
+"""The grad interpreter: level 0's machine again, one storey up.
+
+Each op runs one storey down; where an argument of this level requires grad, a node of this level's graph remembers it.
+
+Upstream: GradInterpreter, at::functorch::TensorWrapper.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..graph.node import record
+from ..op import draw_below
+from ..ops.inplace import assign, relink
+from ..state import current
+from ..tensor import LEAF, Tensor, edge, wrapper
+from .base import Interpreter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..op import Op
+
+
+class GradInterpreter(Interpreter):
+    """One reverse-mode level; its tensors are `wrapper(me, value, node, nr)`."""
+
+    __slots__ = ()
+    name = "grad"
+    transparent = False
+
+    def leaf(self, x: Tensor) -> Tensor:
+        """`x` as a leaf of this level."""
+        return wrapper(self, x, LEAF if x.dtype.differentiable else None)
+
+    def process(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        out = op.call(*[x.value if type(x) is Tensor and x.owner is self else x for x in args], **params)
+        if not op.vjp or not self._records(args, out, single=op.outs == 1):
+            return out
+        state = current()
+        if state.grad_off and self in state.grad_off:
+            return out
+        return record(op, self, args, out, params, state)
+
+    def _records(self, args: tuple[Any, ...], out: Any, *, single: bool) -> bool:
+        if single and not out.dtype.differentiable:
+            return False
+        for x in args:
+            if type(x) is Tensor and x.owner is self and x.node is not None:
+                return True
+        return False
+
+    def draw(self, op: Op, params: dict[str, Any]) -> Any:
+        return draw_below(self, op, params)
+
+    def rewrap(self, x: Tensor) -> Callable[..., Tensor]:
+        node, nr = edge(x)
+        return lambda value: wrapper(self, value, node, nr)
+
+    def renew(self, x: Tensor) -> Callable[..., Tensor]:
+        node = None if x.node is None else LEAF
+        return lambda value: wrapper(self, value, node)
+
+    def assign(self, x: Tensor, new: Tensor) -> None:
+        assign(x.value, new.value if new.owner is self else new)
+        relink(self, x, new, current())

@@ -1,0 +1,93 @@
+"""The jvp interpreter: every op carries a tangent along.
+
+A tensor of this level is a primal and its tangent, both one storey down; grad mode does not concern it.
+
+Upstream: JvpInterpreter, torch/csrc/autograd/forward_grad.h.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..op import draw_below
+from ..ops.creation import zeros_like
+from ..ops.inplace import assign, embedded, views_of
+from ..tensor import Tensor, wrapper
+from .base import Interpreter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..op import Op
+
+
+class JvpInterpreter(Interpreter):
+    """One forward-mode level; its tensors are `wrapper(me, primal, note=tangent)`."""
+
+    __slots__ = ()
+    name = "jvp"
+
+    def dual(self, primal: Tensor, tangent: Tensor) -> Tensor:
+        """The primal with its tangent, of the same shape."""
+        return wrapper(self, primal, note=tangent)
+
+    def process(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        primals = [x.value if type(x) is Tensor and x.owner is self else x for x in args]
+        out = op.call(*primals, **params)
+        if op.jvp is None:
+            return out
+        tangents = [x.note if type(x) is Tensor and x.owner is self else None for x in args]
+        dout = push(op, tangents, primals, out, params)
+        if op.outs == 1:
+            return out if dout is None else wrapper(self, out, note=dout)
+        return tuple([o if d is None else wrapper(self, o, note=d) for o, d in zip(out, dout, strict=True)])
+
+    def draw(self, op: Op, params: dict[str, Any]) -> Any:
+        return draw_below(self, op, params)
+
+    def assign(self, x: Tensor, new: Tensor) -> None:
+        mine = new.owner is self
+        assign(x.value, new.value if mine else new)
+        tangent = new.note if mine else zeros_like(x.value)
+        root = x if x.extra is None or x.extra.root is None else x.extra.root
+        if root is x:
+            x.note = tangent
+        else:
+            assert x.extra is not None
+            root.note = embedded(root.note, x.extra.steps, tangent)
+        for view, again in views_of(root):
+            view.note = again(root.note)
+
+    def adopt(self, x: Tensor, inside: Tensor) -> None:
+        super().adopt(x, inside)
+        x.note = zeros_like(inside)
+
+    def describe(self, x: Tensor) -> str:
+        return f", tangent={x.note!r}"
+
+    def parts(self, x: Tensor) -> tuple[Tensor, ...]:
+        return x.value, x.note
+
+    def rewrap(self, x: Tensor) -> Callable[..., Tensor]:
+        return self.dual
+
+    def renew(self, x: Tensor) -> Callable[..., Tensor]:
+        return self.dual
+
+
+def push(op: Op, tangents: list[Any], primals: list[Any], out: Any, params: dict[str, Any]) -> Any:
+    """The tangent of `op`'s output (of each, where it has several) from those of its inputs; None is zero."""
+    if op.jvp == "linear":
+        given = [zeros_like(x) if t is None and type(x) is Tensor else t for t, x in zip(tangents, primals, strict=True)]
+        return op.call(*given, **params)
+    if not isinstance(op.jvp, list):
+        return op.jvp(tangents, primals, out, params)
+    total = None
+    for formula, tangent in zip(op.jvp, tangents, strict=True):
+        if tangent is not None and formula is not None:
+            part = formula(tangent, primals, out, params)
+            total = part if total is None else total + part
+    if total is not None and (total.shape != out.shape or total.dtype is not out.dtype):
+        total = total.expand(out.shape).to(out.dtype)
+    return total
+

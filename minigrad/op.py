@@ -1,0 +1,373 @@
+"""One op is one row, and `bind` is how an op meets the stack.
+
+A row holds the kernel, what it saves, and the three ways it changes: vjp, jvp, batch.  A row without one of them cannot
+be made.  Rules are ordinary functions of ops on tensors, so they nest; what a rule reads is said by its parameter names:
+
+    ct, dx      the cotangent of the output, the tangent of its input (the first parameter, whatever its name)
+    x0 x1 ..    inputs              out, out0 out1 ..    outputs         rest    all inputs but the first, as a tuple
+    shape0 ..   logical shapes of the inputs, `shapes` all of them; any other name is a keyword parameter of the op
+
+A vjp may read only what `saves` declares (in the order torch saves it), so nothing is kept that hooks cannot see.
+
+`bind` finds the highest level that an argument belongs to and lets its interpreter process the op; where no argument
+belongs to a level, the kernel runs and level 0 records.  Levels that no argument belongs to cost nothing.
+
+Upstream: derivatives.yaml, BatchRules*.cpp; DynamicLayer.cpp (dispatch).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from .graph.node import record
+from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, share_memory
+from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
+from .errors import LevelError, UsageError
+from .state import State, below, current, show, tell, using
+from .tensor import Tensor, fresh, link, storage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .backend import Array, Device
+    from .interpreters.base import Interpreter
+
+Rule = Any
+
+
+class OpFunction(Protocol):
+    """A row as the function that one calls."""
+
+    op: Op
+    __name__: str
+
+    def __call__(self, *args: Any, **params: Any) -> Any: ...
+
+
+class Formula:
+    """A rule and what its parameter names say it reads."""
+
+    __slots__ = ("function", "names")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        code = function.__code__
+        self.function = function
+        self.names = code.co_varnames[1:code.co_argcount]
+
+    def tensors(self, n: int) -> list[str]:
+        """The inputs and outputs that it reads, of an op with n inputs."""
+        return [name for given in self.names for name in expand(given, n) if _TENSOR.fullmatch(name)]
+
+    def compiled(self, place: dict[str, int], n: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The function and its sources in a node: the position of a saved tensor, or a function of the node."""
+        return self.function, tuple(self._source(name, place, n) for name in self.names)
+
+    def _source(self, name: str, place: dict[str, int], n: int) -> Any:
+        if name in place:
+            return place[name]
+        if name == "rest":
+            positions = [place[f"x{i}"] for i in range(1, n)]
+            return lambda node, values, cg: tuple(node._unpack(k, create_graph=cg) for k in positions)  # noqa: SLF001
+        if name == "shapes":
+            return lambda node, values, cg: node.shapes
+        if name == "needs":
+            return lambda node, values, cg: node.plan.needs
+        if name.startswith("shape"):
+            i = int(name[5:])
+            return lambda node, values, cg: node.shapes[i]
+        return lambda node, values, cg: node.params[name]
+
+    def __call__(self, ct: Any, inputs: list[Any], outs: Any, params: dict[str, Any]) -> Any:
+        """Apply it to values at hand, as forward mode does."""
+        return self.function(ct, *[_at_hand(name, inputs, outs, params) for name in self.names])
+
+
+_TENSOR = re.compile(r"x\d+|out\d*")
+
+
+def expand(name: str, n: int) -> tuple[str, ...]:
+    """The inputs that a declared name stands for, in an op with n inputs."""
+    return tuple(f"x{i}" for i in range(1, n)) if name == "rest" else (name,)
+
+
+def _at_hand(name: str, inputs: list[Any], outs: Any, params: dict[str, Any]) -> Any:
+    if name[0] == "x" and name[1:].isdigit():
+        return inputs[int(name[1:])]
+    if name.startswith("out") and _TENSOR.fullmatch(name):
+        return outs if name == "out" else outs[int(name[3:])]
+    if name == "rest":
+        return tuple(inputs[1:])
+    if name == "shapes":
+        return tuple(x.shape for x in inputs)
+    if name.startswith("shape") and name[5:].isdigit():
+        return inputs[int(name[5:])].shape
+    return params[name]
+
+
+class Op:
+    """One row.
+
+    kernel    f(xp, *arrays, **params), or the name of such a function in the array namespace
+    vjp, jvp  a tuple with one rule for each input (None: no derivative), or one rule for all inputs together, which
+              gets tangents and gives cotangents as lists; jvp="linear" applies the op itself; None: not differentiable
+    batch     f(op, size, values, bdims, params) -> (out, bdim), see ops/batching.py
+    promote   "arith" brings inputs to one dtype, "float" to a floating one, "first" to that of the first, None leaves them
+    outs      how many outputs; 0 means a tuple of as many as the kernel gives
+    view      the output may share memory with the first input
+    fits      cotangents are brought back to each input's shape and dtype (what promote implies)
+    """
+
+    __slots__ = ("batch", "broadcasts", "call", "formulas", "joint", "jvp", "kernel", "name", "node_name", "outs", "plans",
+                 "promote", "reads_shapes", "saves", "view", "vjp")
+
+    call: OpFunction
+
+    def __init__(self, name: str, kernel: Any, *, vjp: Rule, jvp: Rule, batch: Callable[..., Any],
+                 saves: tuple[str, ...] = (), promote: str | None = None, outs: int = 1, view: bool = False,
+                 fits: bool = False, node: str | None = None) -> None:
+        self.name = name
+        self.node_name = node or "".join(part.capitalize() for part in name.strip("_").split("_")) + "Backward0"
+        self.kernel = kernel
+        self.saves = saves
+        self.promote = promote
+        self.outs = outs
+        self.view = view
+        self.batch = batch
+        self.vjp = vjp is not None
+        self.joint = Formula(vjp) if callable(vjp) else None
+        self.formulas = [f and Formula(f) for f in vjp] if isinstance(vjp, tuple) else []
+        self.jvp = (jvp if jvp is None or jvp == "linear" else Formula(jvp) if callable(jvp)
+                    else [f and Formula(f) for f in jvp])
+        self.broadcasts = fits or promote is not None
+        self.plans: dict[tuple[bool, ...], Any] = {}
+        rules = [f for f in [self.joint, *self.formulas] if f]
+        self.reads_shapes = any(n.startswith("shape") and not n[5:].isalpha() for f in rules for n in f.names)
+        unsaved = {n for f in rules for n in f.tensors(8)} - {e for s in saves for e in expand(s, 8)}
+        if unsaved:
+            msg = f"the vjp of {name} reads {sorted(unsaved)}, which its row does not declare in `saves`."
+            raise TypeError(msg)
+
+    def expand(self, name: str, n: int) -> tuple[str, ...]:
+        return expand(name, n)
+
+    def __repr__(self) -> str:
+        return f"<row {self.name}>"
+
+
+def row(name: str, kernel: Any, *, arity: int = 0, doc: str | None = None, **rules: Any) -> OpFunction:
+    """Make a row and return the function that calls it.  `arity` 1 and 2 (no keyword parameters) get the fast path."""
+    op = Op(name, kernel, **rules)
+    call = cast("OpFunction", (_general, _unary, _binary)[arity](op))
+    call.__name__ = name
+    call.__doc__ = doc or f"Source: torch.{name}."
+    call.op = op
+    op.call = call
+    return call
+
+
+# ---------------------------------------------------------------- calling: the path that must be fast [NOTE fast-path]
+def _general(op: Op) -> Callable[..., Any]:
+    def call(*args: Any, **params: Any) -> Any:
+        return bind(op, args, params)
+    return call
+
+
+def _unary(op: Op) -> Callable[..., Any]:
+    kernel, floating = CPU.kernel(op.kernel), op.promote == "float"
+
+    def call(x: Tensor) -> Any:
+        if type(x) is Tensor and x.owner is None and x.device is CPU and (x.dtype.category == FLOAT or not floating):
+            state = current()
+            if not state.watchers:
+                array = kernel(x.value)
+                out = _new(Tensor)
+                out.owner = None
+                out.value = array if type(array) is HOST_ARRAY else as_array(array, CPU)
+                out.dtype = x.dtype
+                out.device = CPU
+                out.node = None
+                out.store = None
+                out.extra = None
+                if x.node is not None and (not state.grad_off or None not in state.grad_off):
+                    record(op, None, (x,), out, _NO_PARAMS, state)
+                return out
+        return bind(op, (x,), {})
+    return call
+
+
+def _binary(op: Op) -> Callable[..., Any]:
+    kernel = CPU.kernel(op.kernel)
+
+    def call(x: Any, y: Any) -> Any:
+        if type(x) is Tensor and x.owner is None and x.device is CPU and x.dtype.category == FLOAT:
+            if type(y) is Tensor and y.owner is None and y.device is CPU and y.dtype is x.dtype:
+                b = y.value
+                node = x.node or y.node
+            elif type(y) is float or type(y) is int:
+                b = y
+                node = x.node
+            else:
+                return bind(op, (x, y), {})
+            state = current()
+            if not state.watchers:
+                try:
+                    array = kernel(x.value, b)
+                except ValueError as error:
+                    raise mismatch(op, (x, y), error) from None
+                out = _new(Tensor)
+                out.owner = None
+                out.value = array if type(array) is HOST_ARRAY else as_array(array, CPU)
+                out.dtype = x.dtype
+                out.device = CPU
+                out.node = None
+                out.store = None
+                out.extra = None
+                if node is not None and (not state.grad_off or None not in state.grad_off):
+                    record(op, None, (x, y), out, _NO_PARAMS, state)
+                return out
+        return bind(op, (x, y), {})
+    return call
+
+
+_NO_PARAMS: dict[str, Any] = {}
+_new = object.__new__
+
+
+# ---------------------------------------------------------------- binding: an op meets the stack
+def bind(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Run `op` at the highest level that one of its arguments belongs to. [NOTE who-processes-an-op]"""
+    state = current()
+    top = None
+    for x in args:
+        if type(x) is Tensor and x.owner is not None and x.owner is not top:
+            if x.owner not in state.levels:
+                return bind(op, tuple(revive(a, state) if type(a) is Tensor else a for a in args), params)
+            if top is None or state.levels.index(x.owner) > state.levels.index(top):
+                top = x.owner
+    if top is None:
+        out = _run(op, args, params, state)
+    else:
+        if state.watchers:
+            tell(state.watchers, "op", top, op, args)
+        out = top.process(op, args, params)
+    if op.view:
+        link(out, args[0], lambda x: op.call(x, *args[1:], **params))
+    return out
+
+
+def draw(op: Op, params: dict[str, Any]) -> Any:
+    """Run an op that has no arguments and draws random numbers: every level on the stack has a say, the top first."""
+    state = current()
+    if not state.levels:
+        return _run(op, (), params, state)
+    return state.levels[-1].draw(op, params)
+
+
+def draw_below(me: Interpreter, op: Op, params: dict[str, Any]) -> Any:
+    """Go on with `draw` one storey down."""
+    with using(below(me)):
+        return draw(op, params)
+
+
+def revive(x: Tensor, state: State) -> Tensor:
+    """The tensor that a wrapper means whose level has gone, through every such layer. [NOTE escaped-tensor]"""
+    while x.owner is not None and x.owner not in state.levels:
+        if state.strict_levels:
+            msg = (f"a tensor of {x.owner} was used after its level has gone (now {show(state)}). Return it from the "
+                   "transformed function instead. [NOTE escaped-tensor]")
+            raise LevelError(msg)
+        x = x.owner.escaped(x)
+    return x
+
+
+# ---------------------------------------------------------------- the base: kernels on arrays, recorded by level 0
+def _run(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) -> Any:
+    device = params["device"] if not args and "device" in params else _common_device(op, args)
+    arrays = _promoted(op, args, state) if op.promote else [a.value if type(a) is Tensor else a for a in args]
+    if state.watchers:
+        tell(state.watchers, "op", None, op, args)
+    try:
+        made = device.kernel(op.kernel)(*arrays, **params)
+    except ValueError as error:
+        raise mismatch(op, args, error) from error
+    out = (_wrap(op, made, args, device) if op.outs == 1 else tuple([_wrap(op, m, args, device) for m in made]))
+    if state.watchers:
+        tell(state.watchers, "made", None, op, out)
+    if op.vjp and (not state.grad_off or None not in state.grad_off):
+        for x in args:
+            if type(x) is Tensor and x.node is not None and (op.outs != 1 or out.dtype.category >= FLOAT):
+                record(op, None, args, out, params, state)
+                break
+    return out
+
+
+def _wrap(op: Op, made: Array, args: tuple[Any, ...], device: Device) -> Tensor:
+    if type(made) is Tensor:
+        return made
+    array = made if type(made) is HOST_ARRAY else as_array(made, device)
+    if op.view and share_memory(array, args[0].value):
+        return fresh(array, args[0].dtype, device, storage_of(args[0]))
+    return fresh(array, dtype_of(array), device)
+
+
+def _common_device(op: Op, args: tuple[Any, ...]) -> Device:
+    first: Tensor | None = None
+    for x in args:
+        if type(x) is Tensor:
+            if first is None or (first.device is not x.device and not first.value.shape and first.device.kind == "cpu"):
+                first = x
+            elif x.device is not first.device and (x.value.shape or x.device.kind != "cpu"):
+                msg = (f"{op.name}: Expected all tensors to be on the same device, but found at least two devices, "
+                       f"{first.device} and {x.device}! Move one with Tensor.to(). [level stack: {show()}]")
+                raise UsageError(msg)
+    if first is None:
+        msg = f"{op.name}(): expected a Tensor, but got {', '.join(type(x).__name__ for x in args) or 'no argument'}."
+        raise TypeError(msg)
+    return first.device
+
+
+def _promoted(op: Op, args: tuple[Any, ...], state: State) -> list[Any]:
+    """Arrays in the op's common dtype, by torch's rules; python numbers stay numbers, which numpy treats as weak."""
+    shaped: list[dtype] = []
+    zero_dim: list[dtype] = []
+    scalars: list[dtype] = []
+    numbers = list(args)
+    for i, x in enumerate(args):
+        if type(x) is Tensor:
+            (shaped if x.value.shape else zero_dim).append(x.dtype)
+        elif isinstance(x, (bool, int, float, complex)):
+            scalars.append(of_scalar(x, state.default_dtype))
+        elif isinstance(x, HOST_SCALAR):
+            numbers[i] = x.item()
+            scalars.append(of_scalar(numbers[i], state.default_dtype))
+        else:
+            msg = f"{op.name}(): argument {i} must be Tensor or Number, not {type(x).__name__}."
+            raise TypeError(msg)
+    common = args[0].dtype if op.promote == "first" else result_type(shaped, zero_dim, scalars)
+    if op.promote == "float" and common.category < FLOAT:
+        common = state.default_dtype
+    target = NUMPY_DTYPE[common]
+    on = next(x for x in args if type(x) is Tensor).device
+    arrays = []
+    for x in numbers:
+        if type(x) is Tensor:
+            arrays.append(x.value if x.dtype is common else x.value.astype(target))
+        elif common.category == BOOL or isinstance(x, bool):
+            arrays.append(on.xp.asarray(x, dtype=target))
+        else:
+            arrays.append(x)
+    return arrays
+
+
+def mismatch(op: Op, args: tuple[Any, ...], error: Exception) -> UsageError:
+    """Torch's text for shapes that do not broadcast, else what the kernel said, with shapes and stack."""
+    shapes = [x.shape for x in args if type(x) is Tensor]
+    if op.broadcasts and len(shapes) == 2:  # noqa: PLR2004
+        a, b = shapes
+        for k in range(1, min(len(a), len(b)) + 1):
+            if a[-k] != b[-k] and 1 not in (a[-k], b[-k]):
+                return UsageError(
+                    f"The size of tensor a ({a[-k]}) must match the size of tensor b ({b[-k]}) at non-singleton dimension "
+                    f"{max(len(a), len(b)) - k} ({op.name} of {list(a)} and {list(b)}). [level stack: {show()}]")
+    return UsageError(f"{op.name}: {error} (found {', '.join(map(str, map(list, shapes)))}). [level stack: {show()}]")

@@ -1,0 +1,201 @@
+"""Tensors from nothing, from numbers and from arrays.
+
+What is made inside a transform belongs to no level until an op brings it into one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, Device, dtype_of
+from ..backend import device as find_device
+from ..dtypes import bool_, complex64, complex128, dtype, float64, int64
+from ..errors import UsageError
+from ..op import row
+from ..state import current
+from ..tensor import Tensor, fresh
+from .batching import to_front
+
+if TYPE_CHECKING:
+    from .batching import Batched, Bdims, Params, Values
+    from ..op import Op
+
+
+def _device(device: str | Device | None) -> Device:
+    return current().default_device if device is None else find_device(device)
+
+
+def _finish(x: Tensor, requires_grad: bool) -> Tensor:
+    return x.requires_grad_() if requires_grad else x
+
+
+def tensor(data: Any, *, dtype: dtype | None = None, device: str | Device | None = None,
+           requires_grad: bool = False) -> Tensor:
+    """Return a new tensor with a copy of the data: numbers, nested sequences, arrays or tensors.
+
+    Python floats become the default dtype, ints int64.  Source: torch.tensor.
+    """
+    if isinstance(data, Tensor):
+        out = data.detach().clone() if dtype is None else data.detach().clone().to(dtype)
+        return _finish(out if device is None else out.to(device), requires_grad)
+    if isinstance(data, (list, tuple)) and _has_tensor(data):
+        data = _numbers(data)
+    host = CPU.xp.array(data)
+    if dtype is None:
+        dtype = _inferred(data, host)
+    host = host.astype(NUMPY_DTYPE[dtype])
+    where = _device(device)
+    return _finish(fresh(host if where is CPU else where.from_host(host), dtype, where), requires_grad)
+
+
+def _has_tensor(data: Any) -> bool:
+    return any(isinstance(d, Tensor) or (isinstance(d, (list, tuple)) and _has_tensor(d)) for d in data)
+
+
+def _numbers(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        return data.tolist()
+    return [_numbers(d) for d in data] if isinstance(data, (list, tuple)) else data
+
+
+def _inferred(data: Any, host: Any) -> dtype:
+    if isinstance(data, (HOST_ARRAY, HOST_SCALAR)):
+        return dtype_of(host)
+    kind, default = host.dtype.kind, current().default_dtype
+    if kind == "O":
+        msg = f"could not infer dtype of {type(data).__name__}"
+        raise UsageError(msg)
+    if kind in "iu":
+        return int64
+    if kind == "c":
+        return complex128 if default is float64 else complex64
+    return bool_ if kind == "b" else default
+
+
+def from_numpy(array: Any) -> Tensor:
+    """A cpu tensor that shares memory with a numpy array.  Source: torch.from_numpy."""
+    if not isinstance(array, HOST_ARRAY):
+        msg = f"expected np.ndarray (got {type(array).__name__})"
+        raise TypeError(msg)
+    return fresh(array, dtype_of(array), CPU)
+
+
+def as_tensor(data: Any, dtype: dtype | None = None, device: str | Device | None = None) -> Tensor:
+    """The data as a tensor, shared where that is possible.  Source: torch.as_tensor."""
+    if isinstance(data, HOST_ARRAY):
+        data = from_numpy(data)
+    if not isinstance(data, Tensor):
+        return tensor(data, dtype=dtype, device=device)
+    out = data if dtype is None else data.to(dtype)
+    return out if device is None else out.to(device)
+
+
+def from_dlpack(source: Any) -> Tensor:
+    """A cpu tensor that shares memory with whatever speaks DLPack on the host.  Source: torch.from_dlpack."""
+    return from_numpy(CPU.xp.from_dlpack(source))
+
+
+def _shape(size: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = tuple(size[0])
+    return tuple(int(n) for n in size)
+
+
+def full(size: Any, fill_value: Any, *, dtype: dtype | None = None, device: str | Device | None = None,
+         requires_grad: bool = False) -> Tensor:
+    """A tensor of one value.  Source: torch.full."""
+    where = _device(device)
+    shape = (size,) if isinstance(size, int) else tuple(size)
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    if dtype is None:
+        dtype = _inferred(fill_value, CPU.xp.asarray(fill_value))
+    return _finish(fresh(where.xp.full(shape, fill_value, NUMPY_DTYPE[dtype]), dtype, where), requires_grad)
+
+
+def zeros(*size: Any, dtype: dtype | None = None, device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
+    """Zeros.  Source: torch.zeros."""
+    return full(_shape(size), 0, dtype=dtype or current().default_dtype, device=device, requires_grad=requires_grad)
+
+
+def ones(*size: Any, dtype: dtype | None = None, device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones.  Source: torch.ones."""
+    return full(_shape(size), 1, dtype=dtype or current().default_dtype, device=device, requires_grad=requires_grad)
+
+
+empty = zeros
+
+
+def arange(*span: Any, dtype: dtype | None = None, device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
+    """Numbers from start (0) to end, without end, by step (1).  Source: torch.arange."""
+    where = _device(device)
+    span = tuple(s.item() if isinstance(s, Tensor) else s for s in span)
+    if dtype is None:
+        dtype = int64 if all(isinstance(s, int) for s in span) else current().default_dtype
+    return _finish(fresh(where.xp.arange(*span).astype(NUMPY_DTYPE[dtype]), dtype, where), requires_grad)
+
+
+def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None,
+             device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
+    """Evenly spaced numbers from start to end, both included.  Source: torch.linspace."""
+    where, d = _device(device), dtype or current().default_dtype
+    return _finish(fresh(where.xp.linspace(start, end, steps).astype(NUMPY_DTYPE[d]), d, where), requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: str | Device | None = None,
+        requires_grad: bool = False) -> Tensor:
+    """The identity matrix.  Source: torch.eye."""
+    where, d = _device(device), dtype or current().default_dtype
+    return _finish(fresh(where.xp.eye(n, m, dtype=NUMPY_DTYPE[d]), d, where), requires_grad)
+
+
+# ---------------------------------------------------------------- like another tensor: a batch makes a batch
+def _like_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    return op.call(to_front(values[0], bdims[0]), **{**params, "shape": (size, *params["shape"])}), 0
+
+
+_full_like = row("full_like", lambda xp, x0, shape, fill_value, dtype: xp.full(shape, fill_value, NUMPY_DTYPE[dtype]),
+                 vjp=None, jvp=None, batch=_like_batch)
+
+
+def full_like(x: Tensor, fill_value: Any, *, dtype: dtype | None = None, device: str | Device | None = None,
+              requires_grad: bool = False, **_: Any) -> Tensor:
+    """One value in the shape of `x`.  Source: torch.full_like."""
+    out = _full_like(x, shape=x.shape, fill_value=fill_value, dtype=dtype or x.dtype)
+    return _finish(out if device is None else out.to(device), requires_grad)
+
+
+def zeros_like(x: Tensor, **options: Any) -> Tensor:
+    """Zeros in the shape of `x`.  Source: torch.zeros_like."""
+    return full_like(x, 0, **options)
+
+
+def ones_like(x: Tensor, **options: Any) -> Tensor:
+    """Ones in the shape of `x`.  Source: torch.ones_like."""
+    return full_like(x, 1, **options)
+
+
+empty_like = zeros_like
+
+
+def new_full(x: Tensor, size: Any, fill_value: Any, *, dtype: dtype | None = None,
+             device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
+    """One value in another shape, a batch where `x` is one.  Source: torch.Tensor.new_full."""
+    shape = (size,) if isinstance(size, int) else tuple(size)
+    out = _full_like(x, shape=shape, fill_value=fill_value, dtype=dtype or x.dtype)
+    return _finish(out if device is None else out.to(device), requires_grad)
+
+
+def new_zeros(x: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Zeros in another shape.  Source: torch.Tensor.new_zeros."""
+    return new_full(x, _shape(size), 0, **options)
+
+
+def new_ones(x: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Ones in another shape.  Source: torch.Tensor.new_ones."""
+    return new_full(x, _shape(size), 1, **options)
+
+
+def new_tensor(x: Tensor, data: Any, **options: Any) -> Tensor:
+    """A tensor of the data with the dtype and device of `x`.  Source: torch.Tensor.new_tensor."""
+    return tensor(data, **{"dtype": x.dtype, "device": x.device, **options})

@@ -1,0 +1,237 @@
+"""In-place ops: compute, then assign. [NOTE in-place]
+
+`x.sin_()` is `assign(x, sin(x))`.  Assigning writes the array at the bottom, so that every view sees it and the version
+grows, and gives each layer of `x` what that layer of the new value remembers; a view hands that on to the tensor it is a
+view of, whose other views are then told.
+
+Upstream: VariableTypeManual.cpp, CopySlices in torch/csrc/autograd/functions/accumulate_grad and tensor.cpp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from ..graph.node import Node, next_number
+from ..backend import HOST_ARRAY
+from ..errors import UsageError
+from ..op import revive
+from ..state import State, current, show
+from ..tensor import LEAF, Extra, Tensor, edge, extra_of, peel, storage_of
+from .creation import tensor, zeros_like
+from .shape import clone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..interpreters.base import Interpreter
+
+
+def in_place(f: Callable[..., Any], name: str) -> Callable[..., Tensor]:
+    """The in-place form of a function whose first argument is a tensor of the result's shape."""
+    reads_input = getattr(getattr(f, "op", None), "saves", ("x0",))
+
+    def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        x_now = _writable(x, name)
+        keep = snapshot(x_now) if "x0" in reads_input and _recorded(x_now) else x_now
+        assign_checked(x, f(keep, *args, **kwargs), name)
+        return x
+
+    method.__name__ = name
+    method.__doc__ = f"The in-place form of {name[:-1]}.  Source: torch.Tensor.{name}."
+    return method
+
+
+def assign_checked(x: Tensor, new: Tensor, name: str) -> None:
+    """Assign a result that must have x's shape and a type that x's can hold."""
+    if new.shape != x.shape:
+        msg = f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(new.shape)} ({name})."
+        raise UsageError(msg)
+    if new.dtype.category > x.dtype.category:
+        msg = f"result type {new.dtype} can't be cast to the desired output type {x.dtype} ({name})."
+        raise UsageError(msg)
+    assign(x, new if new.dtype is x.dtype else new.to(x.dtype))
+
+
+def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
+    """Write `source`, broadcast and converted, into `x`.  Source: torch.Tensor.copy_."""
+    _writable(x, "copy_")
+    if not isinstance(source, Tensor):
+        source = tensor(source, dtype=x.dtype, device=x.device)
+    source = source.to(x.dtype).to(x.device)
+    assign(x, source if source.shape == x.shape else source.expand(x.shape))
+    return x
+
+
+def fill_(x: Tensor, value: Any) -> Tensor:
+    """Write one value everywhere.  Source: torch.Tensor.fill_."""
+    return copy_(x, value)
+
+
+def zero_(x: Tensor) -> Tensor:
+    """Write zeros.  Source: torch.Tensor.zero_."""
+    return copy_(x, 0)
+
+
+def detach_(x: Tensor) -> Tensor:
+    """Cut the edges of every level, where the tensor stands.  Source: torch.Tensor.detach_."""
+    if x.extra is not None and x.extra.root is not None:
+        msg = "Can't detach views in-place. Use detach() instead."
+        raise UsageError(msg)
+    layer: Any = x
+    while True:
+        layer.node = None
+        if layer.owner is None:
+            return x
+        layer = layer.value
+
+
+def snapshot(x: Tensor) -> Tensor:
+    """The same layers with the same edges around a copy of the data, for rules that read what is overwritten."""
+    found, rebuild = peel(x, edges=True)
+    return rebuild(iter([clone(base.detach()) for base in found]))
+
+
+def _recorded(x: Tensor) -> bool:
+    return x.owner is not None or x.node is not None or bool(current().levels)
+
+
+def _writable(x: Tensor, name: str) -> Tensor:
+    """Raise UsageError where a leaf that requires grad, or a view of one, would be overwritten while that is recorded."""
+    state = current()
+    layer: Any = x
+    while layer is not None:
+        root = layer if layer.extra is None or layer.extra.root is None else layer.extra.root
+        if root.node is LEAF and layer.owner not in state.grad_off:
+            what = "a leaf Variable that requires grad" if root is layer else "a view of a leaf Variable that requires grad"
+            msg = (f"{what} is being used in an in-place operation ({name}). Do it under no_grad(), or on a clone. "
+                   f"[level stack: {show()}]")
+            raise UsageError(msg)
+        layer = layer.value if layer.owner is not None else None
+    return x
+
+
+# ---------------------------------------------------------------- assign
+def assign(x: Tensor, new: Tensor) -> None:
+    """Make `x` hold `new`, which has its shape, dtype and device, at every level."""
+    state = current()
+    x, new = revive(x, state), revive(new, state)
+    owners = [y.owner for y in (x, new) if y.owner is not None]
+    if not owners:
+        _write(x, new, state)
+        return
+    top = max(owners, key=state.levels.index)
+    if x.owner is not top:
+        promote(x, top)
+    top.assign(x, new)
+
+
+def _write(x: Tensor, new: Tensor, state: State) -> None:
+    """At the base: the data, the version, and level 0's edge."""
+    target, source = x.value, new.value
+    if isinstance(target, HOST_ARRAY) and not target.flags.writeable:
+        msg = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+               "Please clone() the tensor before performing the operation.")
+        raise UsageError(msg)
+    target[...] = source
+    storage_of(x).version += 1
+    relink(None, x, new, state)
+
+
+def relink(owner: Interpreter | None, x: Tensor, new: Tensor, state: State) -> None:
+    """Give `x` the edge that `new` has in the graph of `owner`; through its root, where it is a view."""
+    if owner in state.grad_off:
+        return
+    to = edge(new) if new.owner is owner else (None, 0)
+    root = x if x.extra is None or x.extra.root is None else x.extra.root
+    if root is x:
+        x.node, x.nr = to
+    elif root.node is not None or to[0] is not None:
+        assert x.extra is not None
+        root.node, root.nr = Overwritten(owner, (*edge(root), *to), x.extra.steps), 0
+    for view, again in views_of(root):
+        view.node, view.nr = edge(again(root)) if root.node is not None else (None, 0)
+
+
+def views_of(root: Tensor) -> list[tuple[Tensor, Callable[[Tensor], Tensor]]]:
+    """The views of a tensor that are alive, and how to make each again."""
+    if root.extra is None or root.extra.views is None:
+        return []
+    alive = [v for v in (r() for r in root.extra.views) if v is not None]
+    return [(v, lambda x, steps=v.extra.steps: _along(x, steps)) for v in alive if v.extra is not None]  # type: ignore[misc]
+
+
+def _along(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...]) -> Tensor:
+    for step in steps:
+        x = step(x)
+    return x
+
+
+def embedded(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...], part: Tensor) -> Tensor:
+    """A copy of `x` in which the view that `steps` lead to holds `part`."""
+    whole = clone(x)
+    assign(_along(whole, steps), part)
+    return whole
+
+
+class Overwritten(Node):
+    """A tensor part of which, a view, was overwritten: the rest of the cotangent goes on, the part goes to the new value.
+
+    Upstream: CopySlices.
+    """
+
+    __slots__ = ("part", "rest", "steps")
+
+    def __init__(self, owner: Interpreter | None, edges: tuple[Any, ...],
+                 steps: tuple[Callable[[Tensor], Tensor], ...]) -> None:
+        self.owner = owner
+        self.steps = steps
+        self.rest, self.part = edges[0] is not None, edges[2] is not None
+        self.edges = edges[:2] * self.rest + edges[2:] * self.part
+        self.number = next_number()
+        self.hooks = None
+        self.outs = 1
+
+    def name(self) -> str:
+        return "CopySlices"
+
+    def run(self, ct: Any, wanted: set[Any] | None, *, create_graph: bool) -> Any:
+        part = _along(ct, self.steps)
+        grads = [embedded(ct, self.steps, zeros_like(part))] if self.rest else []
+        return [*grads, clone(part)] if self.part else grads
+
+
+def promote(x: Tensor, owner: Interpreter) -> None:
+    """Bring a tensor, with the tensor it is a view of and all its views, into a level it was not in.
+
+    The handles stay what they are; what they held moves one storey down.
+    """
+    root = x if x.extra is None or x.extra.root is None else x.extra.root
+    handles = [root, *[v for v, _ in views_of(root)]]
+    insides = [_moved(h) for h in handles]
+    for handle, inside in zip(handles, insides, strict=True):
+        owner.adopt(handle, inside)
+        if handle is not root:
+            assert inside.extra is not None
+            steps = inside.extra.steps
+            handle.extra = Extra()
+            handle.extra.root, handle.extra.steps = root, steps
+            inside.extra.root = insides[0]
+        else:
+            handle.extra = Extra()
+            handle.extra.views = [ref(v) for v in handles[1:]]
+            extra_of(inside).views = [ref(v) for v in insides[1:]]
+
+
+def _moved(x: Tensor) -> Tensor:
+    """Another handle with all that `x` holds."""
+    y: Tensor = object.__new__(Tensor)
+    for field in ("owner", "value", "dtype", "device", "node", "extra"):
+        setattr(y, field, getattr(x, field))
+    for field in ("nr", "note", "store"):
+        if hasattr(x, field):
+            setattr(y, field, getattr(x, field))
+    if y.owner is None:
+        y.store = storage_of(x)
+    return y
+

@@ -1,0 +1,424 @@
+"""Rows that move elements or look at them differently: views first, then copies.
+
+Public functions take torch's arguments, bring dimensions to their normal form (a tuple, not negative) and call a row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..backend import NUMPY_DTYPE
+from ..errors import UsageError
+from ..op import OpFunction, row
+from ..tensor import Tensor
+from .batching import Batched, Bdims, Params, Values, along_dim, over_dims, physical, same_bdim, to_front, with_batch_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..op import Op
+
+
+# ---------------------------------------------------------------- arguments in normal form
+def normal_dim(dim: int, rank: int) -> int:
+    """`dim`, not negative.  Raises IndexError, with torch's text, where it is out of range."""
+    span = max(rank, 1)
+    if not -span <= dim < span:
+        msg = f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got {dim})"
+        raise IndexError(msg)
+    return dim % span
+
+
+def normal_dims(dim: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """A tuple of distinct dimensions, not negative; all of them for None or an empty sequence."""
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        return tuple(range(rank))
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    found = tuple(normal_dim(d, rank) for d in dims)
+    if len(set(found)) != len(found):
+        msg = f"dim {dims[0]} appears multiple times in the list of dims"
+        raise UsageError(msg)
+    return found if rank else ()
+
+
+def varargs(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """`f(2, 3)` and `f((2, 3))` mean the same."""
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        args = tuple(args[0])
+    return tuple(int(a) for a in args)
+
+
+# ---------------------------------------------------------------- views
+def _permute_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    (x,), (bdim,) = values, bdims
+    assert bdim is not None
+    return op.call(x, dims=(bdim, *[physical(d, bdim) for d in params["dims"]])), 0
+
+
+def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(dims)), key=dims.__getitem__))
+
+
+_permute = row("permute", lambda xp, x0, dims: xp.transpose(x0, dims), view=True,
+               vjp=(lambda ct, dims: _permute(ct, dims=_inverse(dims)),), jvp="linear", batch=_permute_batch)
+
+_view = row("view", lambda xp, x0, shape: x0.reshape(shape), view=True,
+            vjp=(lambda ct, shape0: _view(ct, shape=shape0),), jvp="linear", batch=with_batch_shape)
+
+
+def _expand_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    x = to_front(values[0], bdims[0])
+    missing = len(params["shape"]) - (x.ndim - 1)
+    if missing:
+        x = _view(x, shape=(x.shape[0], *[1] * missing, *x.shape[1:]))
+    return op.call(x, shape=(size, *params["shape"])), 0
+
+
+_expand = row("expand", lambda xp, x0, shape: xp.broadcast_to(x0, shape), view=True,
+              vjp=(lambda ct, shape0: sum_to(ct, shape0),), jvp="linear", batch=_expand_batch)
+
+
+def _slice_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    return op.call(to_front(values[0], bdims[0]), index=(slice(None), *params["index"])), 0
+
+
+_slice = row("slice", lambda xp, x0, index: x0[index], view=True,
+             vjp=(lambda ct, shape0, index: _embed(ct, shape=shape0, index=index),), jvp="linear", batch=_slice_batch)
+
+
+def _embed_kernel(xp: Any, x0: Any, shape: tuple[int, ...], index: Any) -> Any:
+    out = xp.zeros(shape, dtype=x0.dtype)
+    out[index] = x0
+    return out
+
+
+def _embed_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    x = to_front(values[0], bdims[0])
+    return op.call(x, shape=(size, *params["shape"]), index=(slice(None), *params["index"])), 0
+
+
+_embed = row("slice_backward", _embed_kernel, vjp=(lambda ct, index: _slice(ct, index=index),), jvp="linear",
+             batch=_embed_batch)
+
+
+def basic_index(x: Tensor, index: tuple[Any, ...]) -> Tensor:
+    """A view of `x`: ints, slices, None and Ellipsis, as numpy's basic indexing."""
+    return _slice(x, index=index)  # type: ignore[no-any-return]
+
+
+def _diagonal_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    x = to_front(values[0], bdims[0])
+    return op.call(x, **{**params, "dim1": params["dim1"] + 1, "dim2": params["dim2"] + 1}), 0
+
+
+def _diagonal_embed_kernel(xp: Any, x0: Any, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
+    out = xp.zeros(shape, dtype=x0.dtype)
+    n = x0.shape[-1]
+    moved = xp.moveaxis(out, (dim1, dim2), (-2, -1))
+    rows = xp.arange(n) + max(-offset, 0)
+    moved[..., rows, rows + offset] = x0
+    return out
+
+
+def _diagonal_embed_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    x = to_front(values[0], bdims[0])
+    return op.call(x, shape=(size, *params["shape"]), offset=params["offset"], dim1=params["dim1"] + 1,
+                   dim2=params["dim2"] + 1), 0
+
+
+_diagonal_embed = row("diagonal_backward", _diagonal_embed_kernel,
+                      vjp=(lambda ct, offset, dim1, dim2: _diagonal(ct, offset=offset, dim1=dim1, dim2=dim2),),
+                      jvp="linear", batch=_diagonal_embed_batch)
+
+_diagonal = row("diagonal", lambda xp, x0, offset, dim1, dim2: xp.diagonal(x0, offset, dim1, dim2), view=True,
+                vjp=(lambda ct, shape0, offset, dim1, dim2: _diagonal_embed(
+                    ct, shape=shape0, offset=offset, dim1=dim1, dim2=dim2),), jvp="linear", batch=_diagonal_batch)
+
+detach = row("detach", lambda xp, x0: x0[...], view=True, vjp=None, jvp=None, batch=same_bdim,
+             doc="The same data with no gradient at any level.  Source: torch.Tensor.detach.")
+
+
+def reshape(x: Tensor, *shape: Any) -> Tensor:
+    """The elements in another shape, a view where the strides allow it; one extent may be -1.  Source: torch.reshape."""
+    return _view(x, shape=_filled(varargs(shape), x))  # type: ignore[no-any-return]
+
+
+def view(x: Tensor, *shape: Any) -> Tensor:
+    """Reshape, that never copies; or, given a dtype, the same as `to`.  Source: torch.Tensor.view."""
+    from ..tensor import bottom  # noqa: PLC0415
+
+    out = reshape(x, *shape)
+    if bottom(out).store is not bottom(x).store and x.numel():
+        msg = (f"view size is not compatible with input tensor's size and stride (at least one dimension of {list(x.shape)} "
+               "spans across two contiguous subspaces). Use .reshape(...) instead.")
+        raise UsageError(msg)
+    return out
+
+
+def _filled(shape: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
+    known, free = 1, shape.count(-1)
+    for extent in shape:
+        known *= extent if extent != -1 else 1
+    n = x.numel()
+    if free > 1 or (free and (known == 0 or n % known)) or (not free and known != n):
+        msg = f"shape '{list(shape)}' is invalid for input of size {n}"
+        raise UsageError(msg)
+    return tuple(n // known if extent == -1 else extent for extent in shape) if free else shape
+
+
+def permute(x: Tensor, *dims: Any) -> Tensor:
+    """Dimensions in another order.  Source: torch.permute."""
+    wanted = varargs(dims)
+    if len(wanted) != x.ndim:
+        msg = (f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
+               f"dimensions i.e. input.dim() = {x.ndim} is not equal to len(dims) = {len(wanted)}").replace("(sparse_coo)", "")
+        raise UsageError(msg)
+    return _permute(x, dims=normal_dims(wanted, x.ndim))  # type: ignore[no-any-return]
+
+
+def transpose(x: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions exchanged.  Source: torch.transpose."""
+    a, b = normal_dim(dim0, x.ndim), normal_dim(dim1, x.ndim)
+    order = list(range(x.ndim))
+    if order:
+        order[a], order[b] = b, a
+    return _permute(x, dims=tuple(order))  # type: ignore[no-any-return]
+
+
+def t(x: Tensor) -> Tensor:
+    """The transpose of a matrix; vectors as they are.  Source: torch.t."""
+    if x.ndim > 2:  # noqa: PLR2004
+        msg = f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D"
+        raise UsageError(msg)
+    return _permute(x, dims=tuple(range(x.ndim))[::-1])  # type: ignore[no-any-return]
+
+
+def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Dimensions moved to new places, the others in order.  Source: torch.movedim."""
+    s = (source,) if isinstance(source, int) else tuple(source)
+    d = (destination,) if isinstance(destination, int) else tuple(destination)
+    if len(s) != len(d):
+        msg = f"movedim: Invalid source or destination dims: source ({list(s)} dims) should contain the same number of dims as destination ({list(d)} dims)"
+        raise UsageError(msg)
+    s, d = tuple(normal_dim(i, x.ndim) for i in s), tuple(normal_dim(i, x.ndim) for i in d)
+    rest = iter([i for i in range(x.ndim) if i not in s])
+    order = tuple(s[d.index(i)] if i in d else next(rest) for i in range(x.ndim))
+    return _permute(x, dims=order)  # type: ignore[no-any-return]
+
+
+moveaxis = movedim
+
+
+def expand(x: Tensor, *shape: Any) -> Tensor:
+    """Dimensions of extent 1 repeated without a copy; -1 keeps an extent.  Source: torch.Tensor.expand."""
+    wanted, own = varargs(shape), x.shape
+    pad = len(wanted) - len(own)
+    full = tuple(own[i - pad] if extent == -1 and i >= pad else extent for i, extent in enumerate(wanted))
+    if pad < 0 or any(a not in (b, 1) for a, b in zip(own, full[pad:], strict=True)) or -1 in full:
+        msg = (f"The expanded size of the tensor ({list(wanted)}) must match the existing size ({list(own)}) at every "
+               f"non-singleton dimension. Target sizes: {list(wanted)}.  Tensor sizes: {list(own)}")
+        raise UsageError(msg)
+    return x if full == own else _expand(x, shape=full)  # type: ignore[no-any-return]
+
+
+def unsqueeze(x: Tensor, dim: int) -> Tensor:
+    """A new dimension of extent 1.  Source: torch.unsqueeze."""
+    at, shape = normal_dim(dim, x.ndim + 1), x.shape
+    return _view(x, shape=(*shape[:at], 1, *shape[at:]))  # type: ignore[no-any-return]
+
+
+def squeeze(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Dimensions of extent 1 (all, or those named) left out.  Source: torch.squeeze."""
+    dims = normal_dims(dim, x.ndim)
+    return _view(x, shape=tuple(n for i, n in enumerate(x.shape) if i not in dims or n != 1))  # type: ignore[no-any-return]
+
+
+def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions start_dim to end_dim made one.  Source: torch.flatten."""
+    if x.ndim == 0:
+        return reshape(x, 1)
+    a, b = normal_dim(start_dim, x.ndim), normal_dim(end_dim, x.ndim)
+    if a > b:
+        msg = "flatten() has invalid args: start_dim cannot come after end_dim"
+        raise UsageError(msg)
+    return x if a == b else reshape(x, *x.shape[:a], -1, *x.shape[b + 1:])
+
+
+def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonals of two dimensions, last in the result.  Source: torch.diagonal."""
+    a, b = normal_dim(dim1, x.ndim), normal_dim(dim2, x.ndim)
+    if a == b:
+        msg = f"diagonal dimensions cannot be identical {dim1}, {dim2}"
+        raise UsageError(msg)
+    return _diagonal(x, offset=offset, dim1=a, dim2=b)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- sums, and the reverse of broadcasting
+sum_dims = row("sum", lambda xp, x0, dims, keepdim: xp.add.reduce(x0, axis=dims, keepdims=keepdim),
+               vjp=(lambda ct, shape0, dims, keepdim: restore(ct, shape0, dims, keepdim),), jvp="linear", batch=over_dims)
+
+
+def restore(ct: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """What a reduction over `dims` gave, expanded to the shape it had."""
+    if not keepdim and dims:
+        ct = _view(ct, shape=tuple(1 if i in dims else n for i, n in enumerate(shape)))
+    return _expand(ct, shape=shape)  # type: ignore[no-any-return]
+
+
+def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Sum over what broadcasting `shape` to x's shape repeated."""
+    own = x.shape
+    if own == shape:
+        return x
+    pad = len(own) - len(shape)
+    dims = tuple(i for i, n in enumerate(own) if i < pad or (shape[i - pad] == 1 and n != 1))
+    out = sum_dims(x, dims=dims, keepdim=False) if dims else x
+    return out if out.shape == shape else _view(out, shape=shape)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- copies
+def _clone_kernel(xp: Any, x0: Any) -> Any:
+    return xp.copy(x0, order="K")
+
+
+clone = row("clone", _clone_kernel, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
+
+_contiguous = row("contiguous", lambda xp, x0: xp.array(x0, order="C"), vjp=(lambda ct: ct,), jvp="linear",
+                  batch=lambda op, size, values, bdims, params: (op.call(to_front(values[0], bdims[0])), 0))
+
+
+def _cast_kernel(xp: Any, x0: Any, dtype: Any) -> Any:
+    if x0.dtype.kind == "c" and not dtype.is_complex:
+        x0 = x0.real
+    return x0.astype(NUMPY_DTYPE[dtype])
+
+
+cast = row("_to_copy", _cast_kernel, fits=True, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
+
+
+
+
+flip_dims = row("flip", lambda xp, x0, dims: xp.ascontiguousarray(xp.flip(x0, dims)),
+                vjp=(lambda ct, dims: flip_dims(ct, dims=dims),), jvp="linear",
+                batch=lambda op, size, values, bdims, params: (op.call(
+                    values[0], dims=tuple(physical(d, bdims[0]) for d in params["dims"])), bdims[0]))
+
+
+def flip(x: Tensor, *dims: Any) -> Tensor:
+    """Dimensions in reverse order, copied.  Source: torch.flip."""
+    return flip_dims(x, dims=normal_dims(varargs(dims), x.ndim))  # type: ignore[no-any-return]
+
+
+roll_dims = row("roll", lambda xp, x0, shifts, dims: xp.roll(x0, shifts, dims),
+                vjp=(lambda ct, shifts, dims: roll_dims(ct, shifts=tuple(-s for s in shifts), dims=dims),), jvp="linear",
+                batch=lambda op, size, values, bdims, params: (op.call(
+                    values[0], shifts=params["shifts"],
+                    dims=tuple(physical(d, bdims[0]) for d in params["dims"])), bdims[0]))
+
+
+def roll(x: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+    """Elements moved round along dimensions (of the flattened tensor, without dims).  Source: torch.roll."""
+    if dims is None:
+        return reshape(roll(reshape(x, -1), shifts, 0), x.shape)
+    moves = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    return roll_dims(x, shifts=moves, dims=normal_dims(dims, x.ndim))  # type: ignore[no-any-return]
+
+
+def _triangle(name: str) -> OpFunction:
+    def batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+        return op.call(to_front(values[0], bdims[0]), **params), 0
+
+    made = row(name, lambda xp, x0, diagonal: getattr(xp, name)(x0, diagonal),
+               vjp=(lambda ct, diagonal: made(ct, diagonal=diagonal),), jvp="linear", batch=batch)
+    return made
+
+
+_tril, _triu = _triangle("tril"), _triangle("triu")
+
+
+def tril(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The lower triangle of the last two dimensions, zeros above it.  Source: torch.tril."""
+    return _tril(x, diagonal=diagonal)  # type: ignore[no-any-return]
+
+
+def triu(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The upper triangle of the last two dimensions, zeros below it.  Source: torch.triu."""
+    return _triu(x, diagonal=diagonal)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- joining and splitting
+def _cat_vjp(ct: Tensor, shapes: tuple[tuple[int, ...], ...], dim: int) -> list[Tensor]:
+    parts, at = [], 0
+    for shape in shapes:
+        index = (slice(None),) * dim + (slice(at, at + shape[dim]),)
+        parts.append(_slice(ct, index=index))
+        at += shape[dim]
+    return parts
+
+
+_cat = row("cat", lambda xp, *arrays, dim: xp.concatenate(arrays, axis=dim), fits=True,
+           vjp=_cat_vjp, jvp="linear", batch=along_dim)
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors joined along a dimension that they have.  Source: torch.cat."""
+    from ..dtypes import result_type  # noqa: PLC0415
+
+    if not tensors:
+        msg = "torch.cat(): expected a non-empty list of Tensors"
+        raise UsageError(msg)
+    tensors = [x for x in tensors if x.shape != (0,)] or list(tensors[:1])
+    if any(x.ndim == 0 for x in tensors):
+        msg = "zero-dimensional tensor (at position 0) cannot be concatenated"
+        raise UsageError(msg)
+    common = result_type([x.dtype for x in tensors], [], [])
+    return _cat(*[x.to(common) for x in tensors], dim=normal_dim(dim, tensors[0].ndim))  # type: ignore[no-any-return]
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors of one shape joined along a new dimension.  Source: torch.stack."""
+    if len({x.shape for x in tensors}) > 1:
+        msg = f"stack expects each tensor to be equal size, but got {[list(x.shape) for x in tensors]}"
+        raise UsageError(msg)
+    at = normal_dim(dim, tensors[0].ndim + 1)
+    return cat([unsqueeze(x, at) for x in tensors], at)
+
+
+def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """`length` entries of a dimension from `start`, a view.  Source: torch.narrow."""
+    at = normal_dim(dim, x.ndim)
+    start += x.shape[at] if start < 0 else 0
+    if start + length > x.shape[at]:
+        msg = f"start ({start}) + length ({length}) exceeds dimension size ({x.shape[at]})."
+        raise UsageError(msg)
+    return _slice(x, index=(slice(None),) * at + (slice(start, start + length),))  # type: ignore[no-any-return]
+
+
+def select(x: Tensor, dim: int, index: int) -> Tensor:
+    """One entry of a dimension, which is left out.  Source: torch.select."""
+    at = normal_dim(dim, x.ndim)
+    return _slice(x, index=(slice(None),) * at + (index,))  # type: ignore[no-any-return]
+
+
+def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Every entry of a dimension.  Source: torch.unbind."""
+    at = normal_dim(dim, x.ndim)
+    return tuple(select(x, at, i) for i in range(x.shape[at]))
+
+
+def split(x: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of one size (the last may be smaller), or of the sizes given.  Source: torch.split."""
+    at = normal_dim(dim, x.ndim)
+    n = x.shape[at]
+    sizes = [min(split_size, n - i) for i in range(0, n, split_size)] or [0] if isinstance(split_size, int) else split_size
+    if sum(sizes) != n:
+        msg = f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {at}), but got split_sizes={list(sizes)}"
+        raise UsageError(msg)
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return tuple(narrow(x, at, s, k) for s, k in zip(starts, sizes, strict=True))
+
+
+def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` pieces of one size.  Source: torch.chunk."""
+    n = x.shape[normal_dim(dim, x.ndim)]
+    return split(x, max(1, -(-n // chunks)), dim)

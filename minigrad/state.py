@@ -1,0 +1,129 @@
+"""All hidden state, as one immutable value in one variable. [NOTE state-is-a-value]
+
+Entering a context replaces the value; leaving it puts the OLD VALUE back, never an inverse operation.  Taking a
+snapshot is reading the variable.  A level is an interpreter object, compared by identity: its number is for people.
+
+Upstream: the DynamicLayer stack and every other thread-local that at::ThreadLocalState carries.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import dtypes
+from .backend import CPU, Device
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from .graph.saved import Hooks
+    from .interpreters.base import Interpreter
+
+
+class State(NamedTuple):
+    """Everything an op's meaning depends on, besides its arguments."""
+
+    levels: tuple[Interpreter, ...] = ()
+    """The interpreters, bottom first.  Level 0, ordinary autograd, is always below them."""
+    grad_off: frozenset[Interpreter | None] = frozenset()
+    """The levels that do not record; None is level 0. [NOTE grad-mode-per-level]"""
+    hooks: Hooks | None = None
+    """The innermost saved-tensor hooks."""
+    hooks_disabled: str | None = None
+    """The message of `disable_saved_tensors_hooks`, where it is in force."""
+    watchers: tuple[Watcher, ...] = ()
+    """Those who are told of every op: traces and checkpoint frames.  Where there are none, ops take their fast path."""
+    run: object | None = None
+    """The backward run that is under way; recomputed values live as long as it does."""
+    recomputing: bool = False
+    """Whether a checkpointed region is being run again."""
+    early_stop: bool | None = None
+    """What `set_checkpoint_early_stop` says, where it says anything."""
+    streams: tuple[tuple[Any, Any], ...] = ()
+    """(generator, private copy) pairs: draws from the first are taken from the second."""
+    strict_levels: bool = False
+    """Whether a tensor that escaped its level is an error for every kind of level."""
+    default_dtype: dtypes.dtype = dtypes.float32
+    default_device: Device = CPU
+
+
+class Watcher:
+    """Told of what happens while it is in `State.watchers`; does nothing with it unless overridden."""
+
+    __slots__ = ()
+
+    def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
+        """`event` happened at the level of `owner`: an op ran on `detail`, a tensor was saved, ..."""
+
+
+_STATE: ContextVar[State] = ContextVar("minigrad.state", default=State())  # noqa: B039  it is immutable
+current: Callable[[], State] = _STATE.get
+
+
+class using:  # noqa: N801  reads as a statement
+    """`with using(state):` runs a block under that state, and puts the old value back whatever happens."""
+
+    __slots__ = ("new", "old")
+
+    def __init__(self, new: State) -> None:
+        self.new = new
+
+    def __enter__(self) -> State:
+        self.old = _STATE.get()
+        _STATE.set(self.new)
+        return self.new
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        _STATE.set(self.old)
+
+
+class level:  # noqa: N801  reads as a statement
+    """`with level(interpreter) as me:` puts one more level on the stack for a block."""
+
+    __slots__ = ("me", "scope")
+
+    def __init__(self, me: Interpreter) -> None:
+        self.me = me
+
+    def __enter__(self) -> Interpreter:
+        outside = _STATE.get()
+        self.me.enter(outside)
+        self.scope = using(outside._replace(levels=(*outside.levels, self.me)))
+        self.scope.__enter__()
+        return self.me
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.scope.__exit__(kind, error, traceback)
+
+
+def below(me: Interpreter) -> State:
+    """The state one storey under a level: what ops that look at the stack (random ones) run in."""
+    state = _STATE.get()
+    return state._replace(levels=state.levels[:state.levels.index(me)])
+
+
+def show(state: State | None = None) -> str:
+    """The level stack for people: `base < vmap@1 < grad@2`."""
+    levels = (state or _STATE.get()).levels
+    return " < ".join(["base", *(str(me) for me in levels)])
+
+
+def tell(watchers: tuple[Watcher, ...], event: str, owner: Interpreter | None, subject: Any,
+         detail: Any = None) -> None:
+    """Let every watcher know."""
+    for watcher in watchers:
+        watcher.notice(event, owner, subject, detail)
+
+
+def set_default_dtype(d: dtypes.dtype) -> None:
+    """Set the type of new tensors made from python floats, from here on.  Source: torch.set_default_dtype."""
+    _STATE.set(_STATE.get()._replace(default_dtype=d))
+
+
+def get_default_dtype() -> dtypes.dtype:
+    """Return the type of new tensors made from python floats.  Source: torch.get_default_dtype."""
+    return _STATE.get().default_dtype

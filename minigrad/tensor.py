@@ -1,0 +1,472 @@
+"""What a tensor is: an array with its storage, or one interpreter's layer around the tensor one storey down.
+
+    base tensor   owner None   value: an array          node, nr: its edge in the graph of level 0
+    wrapper       owner me     value: a tensor below    node, nr: its edge in my graph; note: what else I remember
+
+A base tensor carries level 0's edge itself, because `requires_grad_()` changes a tensor where it stands; what a wrapper
+remembers is its interpreter's business (a batch dim, a tangent).  Identity is the handle: an in-place op changes what
+a handle holds, never which object it is.
+
+Upstream: TensorImpl, at::functorch::TensorWrapper, BatchedTensorImpl.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from .backend import Array, Device, address, array_text
+from .errors import LevelError, UsageError
+from .state import current, show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .autograd.graph import Node
+    from .dtypes import dtype
+    from .interpreters.base import Interpreter
+
+Size = tuple
+
+
+class _Leaf:
+    """The edge of a tensor that requires grad and was made by no op: the tensor is its own end of the graph."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "LEAF"
+
+
+LEAF = _Leaf()
+
+
+class Storage:
+    """The memory that a tensor and its views share, and how often it was written to.
+
+    Made when it is first needed: by a view, a save, an in-place op, or a device that counts bytes.
+    Source: torch.UntypedStorage; the version is c10::VariableVersion.
+    """
+
+    __slots__ = ("__weakref__", "array", "device", "version")
+
+    def __init__(self, array: Array, device: Device) -> None:
+        self.array = array
+        self.device = device
+        self.version = 0
+
+    def nbytes(self) -> int:
+        """Bytes of the memory."""
+        return int(self.array.nbytes)
+
+    def data_ptr(self) -> int:
+        """Address of the memory."""
+        return address(self.array)
+
+
+class CountedStorage(Storage):
+    """A storage whose bytes its device counts while it lives. [NOTE bytes-are-counted]"""
+
+    __slots__ = ("counted",)
+
+    def __init__(self, array: Array, device: Device) -> None:
+        super().__init__(array, device)
+        self.counted = int(array.nbytes)
+        device.stats.allocated(self.counted)
+
+    def __del__(self) -> None:
+        self.device.stats.freed(self.counted)
+
+
+class Extra:
+    """What few tensors have: a gradient, hooks, views. [NOTE in-place]"""
+
+    grad: Tensor | None = None
+    hooks: list[Callable[[Tensor], Tensor | None]] | None = None
+    post_hooks: list[Callable[[Tensor], None]] | None = None
+    name: str | None = None
+    root: Tensor | None = None
+    """Of a view: the tensor that owns the memory, ..."""
+    steps: tuple[Callable[[Tensor], Tensor], ...] = ()
+    """... and the ops that lead from it to this view."""
+    views: list[ref[Tensor]] | None = None
+    """Of a tensor that owns its memory: its views."""
+
+
+class Tensor:
+    """A multi-dimensional array that can be differentiated, batched, recomputed and offloaded, at any level."""
+
+    __slots__ = ("__weakref__", "device", "dtype", "extra", "node", "note", "nr", "owner", "store", "value")
+    __array_ufunc__ = None
+
+    owner: Interpreter | None
+    value: Any
+    dtype: dtype
+    device: Device
+    node: Node | Tensor | _Leaf | None
+    nr: int
+    note: Any
+    store: Storage | None
+    extra: Extra | None
+
+    if TYPE_CHECKING:  # the methods are written out in ops/methods.py
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+
+    __hash__ = object.__hash__
+
+    # ---------------------------------------------------------------- what it looks like
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape, as seen at the level where the tensor lives."""
+        return self.value.shape if self.owner is None else self.owner.shape(self)  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """The number of logical dimensions."""
+        return len(self.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or its extent along `dim`."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def dim(self) -> int:
+        """The number of logical dimensions."""
+        return len(self.shape)
+
+    def numel(self) -> int:
+        """The number of logical elements."""
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    def __len__(self) -> int:
+        if not self.shape:
+            msg = "len() of a 0-d tensor"
+            raise TypeError(msg)
+        return self.shape[0]
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    def __repr__(self) -> str:
+        if self.owner is not None:
+            return f"{self.owner}{'*' if self.node is not None else ''}({self.value!r}{self.owner.describe(self)})"
+        host = self.value if self.device.kind in ("cpu", "sim") else self.device.xp.asnumpy(self.value)
+        text = array_text(host).replace("\n", "\n       ") if host.ndim else str(host.item())
+        more = "" if self.device.kind == "cpu" else f", device='{self.device}'"
+        if self.dtype.name not in ("float32", "int64", "bool"):
+            more += f", dtype={self.dtype}"
+        if self.node is LEAF:
+            more += ", requires_grad=True"
+        elif self.node is not None:
+            more += f", grad_fn=<{self.grad_fn.name()}>" if self.grad_fn is not None else ", requires_grad=True"
+        return f"tensor({text}{more})"
+
+    # ---------------------------------------------------------------- its place in a graph
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are recorded for it, at its own level (below it, where its level records none)."""
+        return self.node is not None or (
+            self.owner is not None and self.owner.transparent and self.value.requires_grad)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Make a base tensor a leaf of level 0, or no leaf any more; returns the tensor.
+
+        Raises UsageError inside a transform: what is differentiated there is said by the transform.
+        """
+        if self.owner is not None or current().levels:
+            msg = (f"Tensor.requires_grad_() was called inside a transform ({show()}). A transform says itself what it "
+                   "differentiates: pass the tensor to minigrad.func.grad or vjp instead.")
+            raise UsageError(msg)
+        if requires_grad == (self.node is not None):
+            return self
+        if self.node is not None and self.node is not LEAF:
+            msg = ("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
+                   "a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+            raise UsageError(msg)
+        if requires_grad and not self.dtype.differentiable:
+            msg = f"only Tensors of floating point and complex dtype can require gradients, and this one is {self.dtype}."
+            raise UsageError(msg)
+        self.node = LEAF if requires_grad else None
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was not made by a recorded op."""
+        return self.node is None or self.node is LEAF
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that made it, or None."""
+        if self.node is None and self.owner is not None and self.owner.transparent:
+            return self.value.grad_fn
+        return None if self.is_leaf or isinstance(self.node, Tensor) else self.node
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its node it is."""
+        return 0 if self.is_leaf else self.nr
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward() accumulated here."""
+        return None if self.extra is None else self.extra.grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None and (not isinstance(value, Tensor) or value.shape != self.shape):
+            msg = f"grad must be None or a tensor of shape {self.shape}, found {value!r}."
+            raise UsageError(msg)
+        extra_of(self).grad = value
+
+    # ---------------------------------------------------------------- its memory
+    def untyped_storage(self) -> Storage:
+        """The storage at the bottom of the tower: one weakly referable object for each."""
+        return storage_of(bottom(self))
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return address(bottom(self).value)
+
+    @property
+    def _version(self) -> int:
+        return version_of(self)
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Strides in elements, of a base tensor."""
+        strides = tuple(s // self.dtype.itemsize for s in logical(self, "stride").strides)
+        return strides if dim is None else strides[dim]
+
+    # ---------------------------------------------------------------- leaving minigrad
+    def numpy(self) -> Array:
+        """The host array itself, shared.  Raises UsageError where it requires grad or lives on a device."""
+        if self.requires_grad:
+            msg = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            raise UsageError(msg)
+        if self.device.kind != "cpu":
+            msg = f"can't convert a tensor on {self.device} to numpy. Use Tensor.cpu() to copy it to the host first."
+            raise TypeError(msg)
+        return logical(self, "numpy")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype)
+
+    def tolist(self) -> Any:
+        """The elements as nested python lists, or a number."""
+        return logical(self, "tolist").tolist()
+
+    def item(self) -> Any:
+        """The one element, as a python number."""
+        array = logical(self, "item")
+        if array.size != 1:
+            msg = f"a Tensor with {array.size} elements cannot be converted to Scalar"
+            raise UsageError(msg)
+        return array.item()
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            msg = f"Boolean value of Tensor with {'no' if not self.numel() else 'more than one'} value{'s' * bool(self.numel())} is ambiguous"
+            raise UsageError(msg)
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.is_floating_point or self.dtype.is_complex or self.numel() != 1:
+            msg = "only integer tensors of a single element can be converted to an index"
+            raise TypeError(msg)
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.ndim == 0 else repr(self)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.numpy().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return logical(self, "__dlpack_device__").__dlpack_device__()
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (logical(self, "pickle"), str(self.device), self.node is LEAF)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            msg = "only leaf tensors can be deep-copied: a copy of a computed tensor would have no graph. Use clone()."
+            raise UsageError(msg)
+        new = fresh(logical(self, "deepcopy").copy(), self.dtype, self.device)
+        new.node = self.node
+        memo[id(self)] = new
+        return new
+
+
+def _unpickled(array: Array, device: str, requires_grad: bool) -> Tensor:
+    from .ops.creation import tensor  # noqa: PLC0415  tensors are made above this file
+
+    return tensor(array, device=device, requires_grad=requires_grad)
+
+
+_new = object.__new__
+
+
+def fresh(array: Array, d: dtype, device: Device, store: Storage | None = None) -> Tensor:
+    """A base tensor around an array; without `store`, the array is memory that nobody else knows."""
+    x = _new(Tensor)
+    x.owner = None
+    x.value = array
+    x.dtype = d
+    x.device = device
+    x.node = None
+    x.store = CountedStorage(array, device) if store is None and device.counted else store
+    x.extra = None
+    return x
+
+
+def wrapper(owner: Interpreter, value: Tensor, node: Any = None, nr: int = 0, note: Any = None) -> Tensor:
+    """One layer around the tensor one storey down."""
+    x = _new(Tensor)
+    x.owner = owner
+    x.value = value
+    x.dtype = value.dtype
+    x.device = value.device
+    x.node = node
+    x.nr = nr
+    x.note = note
+    x.extra = None
+    return x
+
+
+def alias(x: Tensor, node: Any = None, nr: int = 0) -> Tensor:
+    """Another handle on the memory of a base tensor, with another edge at level 0, by default none."""
+    a = _new(Tensor)
+    a.owner = None
+    a.value = x.value
+    a.dtype = x.dtype
+    a.device = x.device
+    a.node = node
+    a.nr = nr
+    a.store = x.store or storage_of(x)
+    a.extra = None
+    return a
+
+
+def bottom(x: Tensor) -> Tensor:
+    """The base tensor at the bottom of the tower (of the primal, where a layer has a tangent)."""
+    while x.owner is not None:
+        x = x.value
+    return x
+
+
+def bases(x: Tensor) -> Iterator[Tensor]:
+    """Every base tensor of the tower, tangents too."""
+    if x.owner is None:
+        yield x
+    else:
+        for part in x.owner.parts(x):
+            yield from bases(part)
+
+
+def peel(x: Tensor, *, edges: bool) -> tuple[list[Tensor], Callable[[Iterator[Tensor]], Tensor]]:
+    """Take off all layers: the base tensors, and a function of new ones that puts the layers back.
+
+    With `edges` every layer is as it was; without, it is a fresh leaf where it required grad.  The function keeps
+    each layer's metadata and none of its data. [NOTE layers-remember]
+    """
+    if x.owner is None:
+        node, nr = edge(x) if edges else (None if x.node is None else LEAF, 0)
+        return [x], lambda new: alias(next(new), node, nr)
+    me = x.owner
+    peeled = [peel(part, edges=edges) for part in me.parts(x)]
+    rewrap = me.rewrap(x) if edges else me.renew(x)
+    rebuilds = [rebuild for _, rebuild in peeled]
+    return [base for found, _ in peeled for base in found], lambda new: rewrap(*[rebuild(new) for rebuild in rebuilds])
+
+
+def edge(x: Tensor) -> tuple[Any, int]:
+    """Where a cotangent of `x` goes in the graph of its own level: (a node or a leaf tensor, output number)."""
+    node = x.node
+    if node is None:
+        return None, 0
+    return (x, 0) if node is LEAF else (node, x.nr)
+
+
+def storage_of(base: Tensor) -> Storage:
+    """The storage of a base tensor, made now where it has none yet."""
+    if base.store is None:
+        base.store = Storage(base.value, base.device)
+    return base.store
+
+
+def version_of(x: Tensor) -> int:
+    """How often the memory at the bottom was written to."""
+    store = bottom(x).store
+    return 0 if store is None else store.version
+
+
+def extra_of(x: Tensor) -> Extra:
+    """The rare fields of a tensor, made now where it has none yet."""
+    if x.extra is None:
+        x.extra = Extra()
+    return x.extra
+
+
+def logical(x: Tensor, what: str) -> Array:
+    """The array that a program may look at.  Raises LevelError under vmap, where there is one for each sample."""
+    while x.owner is not None:
+        if not x.owner.readable:
+            msg = (f"vmap: It looks like you're calling .{what}() on a Tensor of {x.owner} ({show()}). It holds a batch, and "
+                   "python can look at one value only: use tensor operations (where, clamp, ...) instead.")
+            raise LevelError(msg)
+        x = x.value
+    return x.value
+
+
+def link(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:
+    """Note that `view` is `step(of)`, so that an in-place op on either can update the other. [NOTE in-place]"""
+    if view is of or not isinstance(of, Tensor) or bottom(view).store is not bottom(of).store:
+        return
+    root, steps = of, (step,)
+    if of.extra is not None and of.extra.root is not None:
+        root, steps = of.extra.root, (*of.extra.steps, step)
+    mine, its = extra_of(view), extra_of(root)
+    mine.root, mine.steps = root, steps
+    if its.views is None:
+        its.views = []
+    its.views = [r for r in its.views if r() is not None] if len(its.views) > _MANY_VIEWS else its.views
+    its.views.append(ref(view))
+
+
+_MANY_VIEWS = 16

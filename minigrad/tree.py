@@ -1,0 +1,128 @@
+"""Pytrees: nests of tuples, lists, dicts and namedtuples, with anything else as a leaf.
+
+Source: torch.utils._pytree.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _LeafSpec:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+LEAF_SPEC = _LeafSpec()
+
+
+class Spec:
+    """The shape of a nest: a container's type, its keys, and the specs of its children."""
+
+    __slots__ = ("children", "keys", "kind")
+
+    def __init__(self, kind: Any, keys: Any, children: tuple[Any, ...]) -> None:
+        self.kind = kind
+        self.keys = keys
+        self.children = children
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Spec) and self.kind is other.kind and self.keys == other.keys
+                and self.children == other.children)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.children))
+
+    def __repr__(self) -> str:
+        return f"{self.kind.__name__}({', '.join(map(repr, self.children))})"
+
+
+def _parts(tree: Any) -> tuple[Any, Any] | None:
+    """(keys, children) of a container, or None for a leaf."""
+    kind = type(tree)
+    if kind is tuple or kind is list:
+        return None, tree
+    if isinstance(tree, dict):
+        return tuple(tree), tree.values()
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return None, tree
+    return None if not isinstance(tree, (tuple, list)) else (None, tree)
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """The leaves in order, and the spec that puts them back."""
+    leaves: list[Any] = []
+    return leaves, _flatten(tree, leaves)
+
+
+def _flatten(tree: Any, leaves: list[Any]) -> Any:
+    found = _parts(tree)
+    if found is None:
+        leaves.append(tree)
+        return LEAF_SPEC
+    keys, children = found
+    return Spec(type(tree), keys, tuple([_flatten(child, leaves) for child in children]))
+
+
+def unflatten(leaves: Any, spec: Any) -> Any:
+    """A nest of that spec with these leaves."""
+    return _unflatten(iter(leaves), spec)
+
+
+def _unflatten(leaves: Any, spec: Any) -> Any:
+    if spec is LEAF_SPEC:
+        return next(leaves)
+    children = [_unflatten(leaves, child) for child in spec.children]
+    if spec.keys is not None:
+        made = dict(zip(spec.keys, children, strict=True))
+        return made if spec.kind is dict else spec.kind(made)
+    return spec.kind(*children) if hasattr(spec.kind, "_fields") else spec.kind(children)
+
+
+def leaves_of(tree: Any) -> list[Any]:
+    """The leaves in order."""
+    return flatten(tree)[0]
+
+
+def map(f: Callable[..., Any], tree: Any, *others: Any) -> Any:  # noqa: A001  reads as tree.map
+    """The nest with f applied to every leaf (and to those of `others` at the same places)."""
+    leaves, spec = flatten(tree)
+    rest = [flatten(o)[0] for o in others]
+    return unflatten([f(*each) for each in zip(leaves, *rest, strict=True)], spec)
+
+
+def broadcast(prefix: Any, tree: Any, what: str) -> list[Any]:
+    """One entry of `prefix` for each leaf of `tree`: a leaf of prefix stands for a whole subtree."""
+    found: list[Any] = []
+    _broadcast(prefix, flatten(tree)[1], found, what)
+    return found
+
+
+def _broadcast(prefix: Any, spec: Any, found: list[Any], what: str) -> None:
+    parts = _parts(prefix)
+    if spec is LEAF_SPEC or parts is None:
+        if parts is not None:
+            msg = f"{what} has the structure {prefix!r}, deeper than what it is for."
+            raise UsageError(msg)
+        found.extend([prefix] * _count(spec))
+        return
+    keys, children = parts
+    children = list(children)
+    if len(children) != len(spec.children) or (keys is not None and set(keys) != set(spec.keys or ())):
+        msg = f"{what} {prefix!r} does not have the structure of what it is for: {spec!r}."
+        raise UsageError(msg)
+    if keys is not None:
+        children = [prefix[k] for k in spec.keys]
+    for child, sub in zip(children, spec.children, strict=True):
+        _broadcast(child, sub, found, what)
+
+
+def _count(spec: Any) -> int:
+    return 1 if spec is LEAF_SPEC else sum(_count(child) for child in spec.children)
