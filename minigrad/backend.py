@@ -181,3 +181,13 @@ def share_memory(a: Array, b: Array) -> bool:
 def array_text(array: Array) -> str:
     """A host array as text, elements set apart by commas."""
     return numpy.array2string(array, separator=", ")
+
+
+def is_dense(array: Array) -> bool:
+    """Whether the elements fill a block of memory, so that a copy can have the same strides."""
+    expected = array.itemsize
+    for stride, extent in sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1):
+        if stride != expected:
+            return False
+        expected *= extent
+    return True

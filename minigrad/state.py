@@ -37,8 +37,8 @@ class State(NamedTuple):
     """Those who are told of every op: traces and checkpoint frames.  Where there are none, ops take their fast path."""
     run: object | None = None
     """The backward run that is under way; recomputed values live as long as it does."""
-    recomputing: bool = False
-    """Whether a checkpointed region is being run again."""
+    recomputing: int | None = None
+    """While a checkpointed region is being run again: the number of the moment it began. [NOTE side-effects-once]"""
     early_stop: bool | None = None
     """What `set_checkpoint_early_stop` says, where it says anything."""
     streams: tuple[tuple[Any, Any], ...] = ()

@@ -12,6 +12,7 @@ Upstream: TensorImpl, at::functorch::TensorWrapper, BatchedTensorImpl.
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -39,6 +40,8 @@ class _Leaf:
 
 
 LEAF = _Leaf()
+next_number = count(1).__next__
+"""Time, as far as graphs know it: nodes and leaves are numbered as they are made (a leaf in `nr`)."""
 
 
 class Storage:
@@ -48,12 +51,14 @@ class Storage:
     Source: torch.UntypedStorage; the version is c10::VariableVersion.
     """
 
-    __slots__ = ("__weakref__", "array", "device", "version")
+    __slots__ = ("__weakref__", "array", "device", "maker", "version")
 
     def __init__(self, array: Array, device: Device) -> None:
         self.array = array
         self.device = device
         self.version = 0
+        self.maker: Any = None
+        """The checkpointed region that made it, where one did. [NOTE captured-tensors]"""
 
     def nbytes(self) -> int:
         """Bytes of the memory."""
@@ -214,6 +219,7 @@ class Tensor:
             msg = f"only Tensors of floating point and complex dtype can require gradients, and this one is {self.dtype}."
             raise UsageError(msg)
         self.node = LEAF if requires_grad else None
+        self.nr = next_number()
         return self
 
     @property
@@ -406,8 +412,11 @@ def peel(x: Tensor, *, edges: bool) -> tuple[list[Tensor], Callable[[Iterator[Te
     each layer's metadata and none of its data. [NOTE layers-remember]
     """
     if x.owner is None:
-        node, nr = edge(x) if edges else (None if x.node is None else LEAF, 0)
-        return [x], lambda new: alias(next(new), node, nr)
+        if edges:
+            node, nr = edge(x)
+            return [x], lambda new: alias(next(new), node, nr)
+        flag = None if x.node is None else LEAF
+        return [x], lambda new: alias(next(new), flag, next_number())
     me = x.owner
     peeled = [peel(part, edges=edges) for part in me.parts(x)]
     rewrap = me.rewrap(x) if edges else me.renew(x)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..ops.creation import ones_like
 from ..state import current, show, using
-from ..tensor import Tensor, alias, edge, extra_of, storage_of
+from ..tensor import LEAF, Tensor, alias, edge, extra_of, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     if accumulate:
         assert inputs is not None
         for x, ct in zip(inputs, found, strict=True):
-            if ct is not None:
+            if ct is not None and not done_before(x):
                 deposit(x, ct, create_graph=create_graph)
     return found
 
@@ -173,7 +173,7 @@ class _Walk:
         return grads
 
     def _leaf(self, leaf: Tensor, ct: Tensor | None) -> None:
-        if ct is None:
+        if ct is None or (self.accumulate and done_before(leaf)):
             return
         if leaf.extra is not None and leaf.extra.hooks:
             ct = call_hooks(leaf.extra.hooks, ct)
@@ -221,7 +221,10 @@ def _before(node: Node, ct: Any) -> Any:
 
 
 def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
-    """Accumulate a gradient in `leaf.grad`; it is taken over where nobody else knows its memory."""
+    """Accumulate a gradient in `leaf.grad`; it is taken over where nobody else knows its memory.
+
+    Not in a recomputation, where the leaf is older than that: the forward has done it. [NOTE side-effects-once]
+    """
     extra = extra_of(leaf)
     if extra.grad is None:
         shared = ct.owner is not None or ct.store is not None or ct.device.counted
@@ -234,6 +237,12 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
         extra.grad.add_(ct)
     for hook in list(extra.post_hooks or ()):
         hook(leaf)
+
+
+def done_before(leaf: Tensor) -> bool:
+    """Whether this is a recomputation of what has accumulated into `leaf` already."""
+    began = current().recomputing
+    return began is not None and leaf.node is LEAF and leaf.nr < began
 
 
 def root_of(output: Tensor, ct: Tensor | None, what: str) -> tuple[Any, int, Tensor]:

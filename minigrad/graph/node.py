@@ -9,12 +9,11 @@ Upstream: torch/csrc/autograd/function.h (Node, Edge), VariableTypeUtils.h.
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..state import State, show
-from ..tensor import LEAF, Tensor, alias, wrapper
+from ..tensor import LEAF, Tensor, alias, next_number, wrapper
 from .saved import Constant, PackedTensor, SavedTensor, save
 
 if TYPE_CHECKING:
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 
     from ..interpreters.base import Interpreter
     from ..op import Op
-
-next_number = count(1).__next__
-
 
 class NodeHooks:
     """The hooks of one node, in the order they run: on one output's cotangent, before the node, after it."""

@@ -53,20 +53,25 @@ class Hooks:
         """Take a base tensor, return anything."""
         raise NotImplementedError
 
-    def unpack(self, packed: Any) -> Any:
-        """Take what pack returned, return a base tensor of the same shape and dtype."""
+    def unpack(self, packed: Any, asking: Any) -> Any:
+        """Take what pack returned, return a base tensor of the same shape and dtype; `asking` is the level that needs it."""
         raise NotImplementedError
 
 
 class UserHooks(Hooks):
-    """A pair of functions.  They run below every transform, with nothing recorded and no hooks in force."""
+    """A pair of functions.  They run below every transform, with nothing recorded and no hooks in force.
 
-    __slots__ = ("pack_hook", "unpack_hook")
+    With `compose`, what pack returns (a tensor) goes on to the next hooks outside. [NOTE hooks-compose]
+    """
 
-    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Any], outer: Hooks | None) -> None:
+    __slots__ = ("compose", "pack_hook", "unpack_hook")
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Any], outer: Hooks | None, *,
+                 compose: bool = False) -> None:
         super().__init__(outer)
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
+        self.compose = compose
 
     def pack(self, base: Tensor, site: Site) -> Any:
         before = storage_of(base).version
@@ -76,9 +81,15 @@ class UserHooks(Hooks):
             msg = (f"A saved tensor pack hook is modifying its input in place ({site}). Tensors provided as input to pack "
                    "hook can not be modified by in-place operations: the forward still uses them. Clone the input first.")
             raise UsageError(msg)
+        if self.compose and isinstance(packed, Tensor) and self.outer is not None:
+            further = self.outer.manager(site.owner)
+            if further is not None:
+                return PackedTensor(alias(bottom(packed)), further, site)
         return packed
 
-    def unpack(self, packed: Any) -> Any:
+    def unpack(self, packed: Any, asking: Any) -> Any:
+        if isinstance(packed, PackedTensor):
+            packed = packed.unpack(asking)
         with using(_underneath(current())):
             return self.unpack_hook(packed)
 
@@ -117,12 +128,15 @@ class Constant:
 
 
 class PackedTensor:
-    """A tensor whose base arrays went through hooks: what pack returned, and how to put the layers back."""
+    """A tensor whose base arrays went through hooks: what pack returned, and how to put the layers back.
+
+    With `edges` unpacking gives each layer as it was, else each is a fresh leaf where it required grad.
+    """
 
     __slots__ = ("checks", "hooks", "packed", "rebuild", "site")
 
-    def __init__(self, value: Tensor, hooks: Hooks, site: Site, leaf: Tensor | None) -> None:
-        bases, self.rebuild = peel(value, edges=True)
+    def __init__(self, value: Tensor, hooks: Hooks, site: Site, *, leaf: Tensor | None = None, edges: bool = True) -> None:
+        bases, self.rebuild = peel(value, edges=edges)
         self.hooks = hooks
         self.site = site
         self.packed: list[Any] = []
@@ -132,21 +146,21 @@ class PackedTensor:
             self.packed.append(_unlinked(packed))
             self.checks.append((base.value.shape, base.dtype, _watch(packed)))
 
-    def unpack(self) -> Tensor:
-        """The value one storey down, with every layer as it was and its data from the unpack hook."""
-        return self.rebuild(self._bases())
+    def unpack(self, asking: Any = None) -> Tensor:
+        """The tensor, with its layers around the data from the unpack hook."""
+        return self.rebuild(self._bases(self.site.owner if asking is None else asking))
 
-    def _bases(self) -> Iterator[Tensor]:
+    def _bases(self, asking: Any) -> Iterator[Tensor]:
         for packed, (shape, dtype, watched) in zip(self.packed, self.checks, strict=True):
             if watched is not None and watched[0].version != watched[1]:
                 raise _modified(packed, watched[0].version, watched[1])
-            base = self.hooks.unpack(packed)
+            base = self.hooks.unpack(packed, asking)
             if watched is not None and watched[0].version != watched[1]:
                 msg = (f"A saved tensor unpack hook modified what pack returned in place ({self.site}): a second backward "
                        "would see another value. Clone it in the unpack hook first.")
                 raise UsageError(msg)
             if not isinstance(base, Tensor):
-                msg = (f"TypeError: Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                msg = (f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                        f"{type(base).__name__} ({self.site}).")
                 raise TypeError(msg)
             base = bottom(base)
@@ -165,9 +179,8 @@ def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: Stat
     if state.hooks is not None:
         hooks = state.hooks.manager(owner)
         if hooks is not None:
-            leaf = x if owner is None and x.node is LEAF else None
-            kept = PackedTensor(x.value if x.owner is owner and owner is not None else alias(x) if owner is None else x,
-                                hooks, Site(owner, node, name), leaf)
+            value = alias(x) if owner is None else x.value if x.owner is owner else x
+            kept = PackedTensor(value, hooks, Site(owner, node, name), leaf=x if owner is None and x.node is LEAF else None)
             if state.watchers:
                 tell(state.watchers, "pack", owner, kept.site, kept)
             return kept

@@ -13,7 +13,7 @@ from ..graph.node import record
 from ..op import draw_below
 from ..ops.inplace import assign, relink
 from ..state import current
-from ..tensor import LEAF, Tensor, edge, wrapper
+from ..tensor import LEAF, Tensor, edge, next_number, wrapper
 from .base import Interpreter
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class GradInterpreter(Interpreter):
 
     def leaf(self, x: Tensor) -> Tensor:
         """`x` as a leaf of this level."""
-        return wrapper(self, x, LEAF if x.dtype.differentiable else None)
+        return wrapper(self, x, LEAF if x.dtype.differentiable else None, next_number())
 
     def process(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         out = op.call(*[x.value if type(x) is Tensor and x.owner is self else x for x in args], **params)
@@ -59,7 +59,7 @@ class GradInterpreter(Interpreter):
 
     def renew(self, x: Tensor) -> Callable[..., Tensor]:
         node = None if x.node is None else LEAF
-        return lambda value: wrapper(self, value, node)
+        return lambda value: wrapper(self, value, node, next_number())
 
     def assign(self, x: Tensor, new: Tensor) -> None:
         assign(x.value, new.value if new.owner is self else new)

@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..graph.node import Node, next_number
+from ..graph.node import Node
 from ..backend import HOST_ARRAY
 from ..errors import UsageError
 from ..op import revive
 from ..state import State, current, show
-from ..tensor import LEAF, Extra, Tensor, edge, extra_of, peel, storage_of
+from ..tensor import LEAF, Extra, Tensor, edge, extra_of, next_number, peel, storage_of
 from .creation import tensor, zeros_like
 from .shape import clone
 

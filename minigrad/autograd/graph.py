@@ -1,0 +1,115 @@
+"""Saved-tensor hooks and the nodes of a graph, under torch's names.
+
+Source: torch.autograd.graph.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Refusal, UsageError
+from ..graph.node import AccumulateGrad, Node
+from ..graph.saved import Hooks, UserHooks
+from ..offload import Offload, Offloading
+from ..state import current, show, using
+from ..tensor import Tensor, bottom, storage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["AccumulateGrad", "Node", "disable_saved_tensors_hooks", "increment_version", "save_on_cpu", "saved_tensors_hooks"]
+
+
+class _Scope:
+    """A context that replaces the State and puts the old value back; may be entered again."""
+
+    def __init__(self) -> None:
+        self._scopes: list[using] = []
+
+    def _enter(self, hooks: Hooks) -> None:
+        state = current()
+        if state.hooks_disabled is not None:
+            raise Refusal(state.hooks_disabled)
+        scope = using(state._replace(hooks=hooks))
+        scope.__enter__()
+        self._scopes.append(scope)
+
+    def __exit__(self, *error: Any) -> None:
+        self._scopes.pop().__exit__(*error)
+
+
+class saved_tensors_hooks(_Scope):  # noqa: N801  torch spells it so
+    """Within this context, what any level saves goes through `pack_hook`, and comes back through `unpack_hook`.
+
+    pack_hook takes a base tensor, below every transform (a batch has its physical shape), and returns anything;
+    unpack_hook takes that and returns a tensor of the same shape and dtype.  The innermost pair in force when the save
+    happens is used; with compose, what it packed (a tensor) goes on to the next pair outside.
+    Raises UsageError where a hook modifies what it was given, or returns something else.
+    Source: torch.autograd.graph.saved_tensors_hooks.
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Any], *,
+                 compose: bool = False) -> None:
+        super().__init__()
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+        self.compose = compose
+
+    def __enter__(self) -> None:
+        self._enter(UserHooks(self.pack_hook, self.unpack_hook, current().hooks, compose=self.compose))
+
+
+class save_on_cpu(_Scope):  # noqa: N801  torch spells it so
+    """Within this context, what any level saves lives on the host until backward, and comes back to its device.
+
+    One host copy for each distinct storage and version, unless dedupe is off; a host tensor is kept as it is, with its
+    version check.  skip: a predicate of tensors that stay where they are.  pin_memory and non_blocking are accepted as
+    torch's; copies are made at once.  `host_copies` counts the copies made so far.
+    Source: torch.autograd.graph.save_on_cpu.
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda", *, non_blocking: bool = False,
+                 dedupe: bool = True, skip: Callable[[Tensor], bool] | None = None) -> None:
+        super().__init__()
+        self._offloading = Offloading(dedupe=dedupe, skip=skip)
+        self.pack_hook = self._offloading.pack
+        self.unpack_hook = self._offloading.unpack
+
+    @property
+    def host_copies(self) -> int:
+        """How many copies to the host this context has made."""
+        return self._offloading.count
+
+    def __enter__(self) -> None:
+        self._enter(Offload(self._offloading, current().hooks))
+
+
+class disable_saved_tensors_hooks:  # noqa: N801  torch spells it so
+    """Within this context, entering hooks, save_on_cpu or checkpoint is refused with `message`.
+
+    Source: torch.autograd.graph.disable_saved_tensors_hooks.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def __enter__(self) -> None:
+        state = current()
+        if state.hooks is not None:
+            msg = (f"saved tensor hooks cannot be disabled while some are in force ({self.message!r}): leave their context "
+                   f"first. [level stack: {show()}]")
+            raise UsageError(msg)
+        self._scope = using(state._replace(hooks_disabled=self.message))
+        self._scope.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._scope.__exit__(*error)
+
+
+def increment_version(tensors: Any) -> None:
+    """Count a write to the memory of a tensor, or of several, that happened elsewhere.
+
+    Source: torch.autograd.graph.increment_version.
+    """
+    for x in (tensors,) if isinstance(tensors, Tensor) else tensors:
+        storage_of(bottom(x)).version += 1

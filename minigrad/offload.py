@@ -1,0 +1,105 @@
+"""save_on_cpu: what a region saves lives on the host until backward.
+
+One host copy is made for each distinct storage and version, whatever the number of saves, levels and views; a view is
+remembered as shape, strides and offset.  Unpacking makes one device copy for each, while that is alive. [NOTE one-copy]
+
+Upstream: torch.autograd.graph.save_on_cpu; pytorch/pytorch#89166, #88976, #89159.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, ref
+
+from .backend import CPU, address, is_dense, strided
+from .graph.saved import Hooks, Site
+from .tensor import CountedStorage, Storage, Tensor, alias, fresh, storage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .backend import Array, Device
+    from .dtypes import dtype
+
+
+class HostCopy:
+    """The memory of one storage, copied; and the device memory it was last brought back to, while that lives."""
+
+    __slots__ = ("array", "back", "device")
+
+    def __init__(self, array: Array, device: Device) -> None:
+        self.array = device.to_host(array)
+        self.device = device
+        self.back: ref[Storage] | None = None
+
+    def restored(self) -> Storage:
+        """The memory on its device."""
+        store = None if self.back is None else self.back()
+        if store is None:
+            store = CountedStorage(self.device.from_host(self.array), self.device)
+            self.back = ref(store)
+        return store
+
+
+class OnHost:
+    """A packed tensor: a host copy, and where in that memory the tensor lies."""
+
+    __slots__ = ("copy", "dtype", "offset", "shape", "strides")
+
+    def __init__(self, copy: HostCopy, root: Array, base: Tensor) -> None:
+        self.copy = copy
+        self.dtype: dtype = base.dtype
+        self.shape = base.value.shape
+        self.strides = base.value.strides
+        self.offset = address(base.value) - address(root)
+
+    def restored(self) -> Tensor:
+        """The tensor on its device, with the strides it had."""
+        store = self.copy.restored()
+        return fresh(strided(store.array, self.shape, self.strides, self.offset), self.dtype, self.copy.device, store)
+
+
+class Offload(Hooks):
+    """The hooks of one save_on_cpu block."""
+
+    __slots__ = ("settings",)
+
+    def __init__(self, settings: Offloading, outer: Hooks | None) -> None:
+        super().__init__(outer)
+        self.settings = settings
+
+    def pack(self, base: Tensor, site: Site) -> Any:
+        return self.settings.pack(base)
+
+    def unpack(self, packed: Any, asking: Any) -> Tensor:
+        return self.settings.unpack(packed)
+
+
+class Offloading:
+    """What one save_on_cpu context has copied so far."""
+
+    def __init__(self, *, dedupe: bool, skip: Callable[[Tensor], bool] | None) -> None:
+        self.dedupe = dedupe
+        self.skip = skip
+        self.copies: WeakKeyDictionary[Storage, dict[int, HostCopy]] = WeakKeyDictionary()
+        self.count = 0
+
+    def pack(self, base: Tensor) -> OnHost | Tensor:
+        """A tensor of a device as a host copy; one that is on the host, or skipped, as it is."""
+        if base.device is CPU or (self.skip is not None and self.skip(base)):
+            return alias(base)
+        store = storage_of(base)
+        if not is_dense(store.array):
+            self.count += 1
+            return OnHost(HostCopy(base.value, base.device), base.value, base)
+        made = self.copies.setdefault(store, {}) if self.dedupe else {}
+        copy = made.get(store.version)
+        if copy is None:
+            copy = made[store.version] = HostCopy(store.array, base.device)
+            self.count += 1
+        return OnHost(copy, store.array, base)
+
+    @staticmethod
+    def unpack(packed: OnHost | Tensor) -> Tensor:
+        """The tensor back where it came from."""
+        return packed.restored() if isinstance(packed, OnHost) else packed
