@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Array = Any
 NUMPY_DTYPE = {d: numpy.dtype(d.name) for d in dtypes.ALL}
 HOST_ARRAY, HOST_SCALAR = numpy.ndarray, numpy.generic
+host_array = numpy.asarray
 
 
 class Stats:

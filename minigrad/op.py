@@ -21,7 +21,7 @@ import re
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .graph.node import record
-from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, share_memory
+from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, share_memory
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, UsageError
 from .state import State, below, current, show, tell, using
@@ -68,15 +68,15 @@ class Formula:
             return place[name]
         if name == "rest":
             positions = [place[f"x{i}"] for i in range(1, n)]
-            return lambda node, values, cg: tuple(node._unpack(k, create_graph=cg) for k in positions)  # noqa: SLF001
+            return lambda node, cg: tuple(node._unpack(k, cg) for k in positions)  # noqa: SLF001
         if name == "shapes":
-            return lambda node, values, cg: node.shapes
+            return lambda node, cg: node.shapes
         if name == "needs":
-            return lambda node, values, cg: node.plan.needs
+            return lambda node, cg: node.plan.needs
         if name.startswith("shape"):
             i = int(name[5:])
-            return lambda node, values, cg: node.shapes[i]
-        return lambda node, values, cg: node.params[name]
+            return lambda node, cg: node.shapes[i]
+        return lambda node, cg: node.params[name]
 
     def __call__(self, ct: Any, inputs: list[Any], outs: Any, params: dict[str, Any]) -> Any:
         """Apply it to values at hand, as forward mode does."""
@@ -140,7 +140,7 @@ class Op:
         self.jvp = (jvp if jvp is None or jvp == "linear" else Formula(jvp) if callable(jvp)
                     else [f and Formula(f) for f in jvp])
         self.broadcasts = fits or promote is not None
-        self.plans: dict[tuple[bool, ...], Any] = {}
+        self.plans: dict[tuple[int, int], Any] = {}
         rules = [f for f in [self.joint, *self.formulas] if f]
         self.reads_shapes = any(n.startswith("shape") and not n[5:].isalpha() for f in rules for n in f.names)
         unsaved = {n for f in rules for n in f.tensors(8)} - {e for s in saves for e in expand(s, 8)}
@@ -174,58 +174,71 @@ def _general(op: Op) -> Callable[..., Any]:
 
 
 def _unary(op: Op) -> Callable[..., Any]:
-    kernel, floating = CPU.kernel(op.kernel), op.promote == "float"
+    """One argument.  A floating base tensor on the host goes straight to the kernel, a wrapper to its level."""
+    kernel = CPU.kernel(op.kernel)
 
     def call(x: Tensor) -> Any:
-        if type(x) is Tensor and x.owner is None and x.device is CPU and (x.dtype.category == FLOAT or not floating):
-            state = current()
-            if not state.watchers:
-                array = kernel(x.value)
-                out = _new(Tensor)
-                out.owner = None
-                out.value = array if type(array) is HOST_ARRAY else as_array(array, CPU)
-                out.dtype = x.dtype
-                out.device = CPU
-                out.node = None
-                out.store = None
-                out.extra = None
-                if x.node is not None and (not state.grad_off or None not in state.grad_off):
-                    record(op, None, (x,), out, _NO_PARAMS, state)
-                return out
+        if type(x) is not Tensor:
+            return bind(op, (x,), {})
+        state = current()
+        if state.watchers:
+            return bind(op, (x,), {})
+        if x.kind.fast:
+            array = kernel(x.value)
+            out = _new(Tensor)
+            out.owner = None
+            out.value = array if type(array) is HOST_ARRAY else host_array(array)
+            out.kind = x.kind
+            out.shape = x.shape
+            out.node = None
+            out.store = None
+            out.extra = None
+            if x.node is not None and None not in state.grad_off:
+                record(op, None, (x,), out, _NO_PARAMS, state)
+            return out
+        if x.owner in state.levels:
+            return x.owner.process(op, (x,), _NO_PARAMS)  # type: ignore[union-attr]
         return bind(op, (x,), {})
     return call
 
 
 def _binary(op: Op) -> Callable[..., Any]:
+    """Two arguments, tensors of one kind or a python number second, go the same short ways."""
     kernel = CPU.kernel(op.kernel)
 
     def call(x: Any, y: Any) -> Any:
-        if type(x) is Tensor and x.owner is None and x.device is CPU and x.dtype.category == FLOAT:
-            if type(y) is Tensor and y.owner is None and y.device is CPU and y.dtype is x.dtype:
-                b = y.value
-                node = x.node or y.node
-            elif type(y) is float or type(y) is int:
-                b = y
-                node = x.node
-            else:
+        if type(x) is not Tensor:
+            return bind(op, (x, y), {})
+        kind = x.kind
+        if type(y) is Tensor:
+            b, node = y.value, x.node or y.node
+            if y.kind is not kind or y.owner is not x.owner:
                 return bind(op, (x, y), {})
-            state = current()
-            if not state.watchers:
-                try:
-                    array = kernel(x.value, b)
-                except ValueError as error:
-                    raise mismatch(op, (x, y), error) from None
-                out = _new(Tensor)
-                out.owner = None
-                out.value = array if type(array) is HOST_ARRAY else as_array(array, CPU)
-                out.dtype = x.dtype
-                out.device = CPU
-                out.node = None
-                out.store = None
-                out.extra = None
-                if node is not None and (not state.grad_off or None not in state.grad_off):
-                    record(op, None, (x, y), out, _NO_PARAMS, state)
-                return out
+        elif type(y) is float or type(y) is int:
+            b, node = y, x.node
+        else:
+            return bind(op, (x, y), {})
+        state = current()
+        if state.watchers:
+            return bind(op, (x, y), {})
+        if kind.fast:
+            try:
+                array = kernel(x.value, b)
+            except ValueError as error:
+                raise mismatch(op, (x, y), error) from None
+            out = _new(Tensor)
+            out.owner = None
+            out.value = array if type(array) is HOST_ARRAY else host_array(array)
+            out.kind = kind
+            out.shape = array.shape
+            out.node = None
+            out.store = None
+            out.extra = None
+            if node is not None and None not in state.grad_off:
+                record(op, None, (x, y), out, _NO_PARAMS, state)
+            return out
+        if x.owner in state.levels:
+            return x.owner.process(op, (x, y), _NO_PARAMS)
         return bind(op, (x, y), {})
     return call
 

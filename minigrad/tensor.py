@@ -2,6 +2,7 @@
 
     base tensor   owner None   value: an array          node, nr: its edge in the graph of level 0
     wrapper       owner me     value: a tensor below    node, nr: its edge in my graph; note: what else I remember
+    both          shape: the logical shape, as seen at its level; kind: dtype and device
 
 A base tensor carries level 0's edge itself, because `requires_grad_()` changes a tensor where it stands; what a wrapper
 remembers is its interpreter's business (a batch dim, a tangent).  Identity is the handle: an in-place op changes what
@@ -16,7 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from .backend import Array, Device, address, array_text
+from .backend import CPU, Array, Device, address, array_text
 from .errors import LevelError, UsageError
 from .state import current, show
 
@@ -53,12 +54,17 @@ class Storage:
 
     __slots__ = ("__weakref__", "array", "device", "maker", "version")
 
+    array: Array
+    device: Device
+    version: int
+    maker: Any
+    """The checkpointed region that made it, where one did. [NOTE captured-tensors]"""
+
     def __init__(self, array: Array, device: Device) -> None:
         self.array = array
         self.device = device
         self.version = 0
-        self.maker: Any = None
-        """The checkpointed region that made it, where one did. [NOTE captured-tensors]"""
+        self.maker = None
 
     def nbytes(self) -> int:
         """Bytes of the memory."""
@@ -98,16 +104,42 @@ class Extra:
     """Of a tensor that owns its memory: its views."""
 
 
+class Kind:
+    """A dtype on a device; there is one object for each, so that one `is` compares both. [NOTE fast-path]"""
+
+    __slots__ = ("above", "device", "dtype", "fast")
+
+    above: Kind
+    """The kind of a wrapper around such a tensor: the same, and never fast."""
+
+    def __init__(self, d: dtype, device: Device, *, fast: bool) -> None:
+        self.dtype = d
+        self.device = device
+        self.fast = fast
+        self.above = Kind(d, device, fast=False) if fast else self
+
+
+def kind_of(d: dtype, device: Device) -> Kind:
+    """The kind of base tensors of that dtype on that device; floating ones on the host take the fast path."""
+    found = _KINDS.get((d, device))
+    if found is None:
+        found = _KINDS[d, device] = Kind(d, device, fast=device is CPU and d.is_floating_point)
+    return found
+
+
+_KINDS: dict[tuple[dtype, Device], Kind] = {}
+
+
 class Tensor:
     """A multi-dimensional array that can be differentiated, batched, recomputed and offloaded, at any level."""
 
-    __slots__ = ("__weakref__", "device", "dtype", "extra", "node", "note", "nr", "owner", "store", "value")
+    __slots__ = ("__weakref__", "extra", "kind", "node", "note", "nr", "owner", "shape", "store", "value")
     __array_ufunc__ = None
 
     owner: Interpreter | None
     value: Any
-    dtype: dtype
-    device: Device
+    kind: Kind
+    shape: tuple[int, ...]
     node: Node | Tensor | _Leaf | None
     nr: int
     note: Any
@@ -141,9 +173,14 @@ class Tensor:
 
     # ---------------------------------------------------------------- what it looks like
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The logical shape, as seen at the level where the tensor lives."""
-        return self.value.shape if self.owner is None else self.owner.shape(self)  # type: ignore[no-any-return]
+    def dtype(self) -> dtype:
+        """The element type."""
+        return self.kind.dtype
+
+    @property
+    def device(self) -> Device:
+        """The address space it lives in."""
+        return self.kind.device
 
     @property
     def ndim(self) -> int:
@@ -350,43 +387,42 @@ _new = object.__new__
 
 def fresh(array: Array, d: dtype, device: Device, store: Storage | None = None) -> Tensor:
     """A base tensor around an array; without `store`, the array is memory that nobody else knows."""
+    return base_tensor(array, kind_of(d, device), array.shape,
+                       CountedStorage(array, device) if store is None and device.counted else store)
+
+
+def base_tensor(array: Array, kind: Kind, shape: tuple[int, ...], store: Storage | None, node: Any = None,
+                nr: int = 0) -> Tensor:
+    """A base tensor from its parts."""
     x = _new(Tensor)
     x.owner = None
     x.value = array
-    x.dtype = d
-    x.device = device
-    x.node = None
-    x.store = CountedStorage(array, device) if store is None and device.counted else store
-    x.extra = None
-    return x
-
-
-def wrapper(owner: Interpreter, value: Tensor, node: Any = None, nr: int = 0, note: Any = None) -> Tensor:
-    """One layer around the tensor one storey down."""
-    x = _new(Tensor)
-    x.owner = owner
-    x.value = value
-    x.dtype = value.dtype
-    x.device = value.device
+    x.kind = kind
+    x.shape = shape
     x.node = node
     x.nr = nr
-    x.note = note
+    x.store = store
     x.extra = None
     return x
 
 
 def alias(x: Tensor, node: Any = None, nr: int = 0) -> Tensor:
     """Another handle on the memory of a base tensor, with another edge at level 0, by default none."""
-    a = _new(Tensor)
-    a.owner = None
-    a.value = x.value
-    a.dtype = x.dtype
-    a.device = x.device
-    a.node = node
-    a.nr = nr
-    a.store = x.store or storage_of(x)
-    a.extra = None
-    return a
+    return base_tensor(x.value, x.kind, x.shape, x.store or storage_of(x), node, nr)
+
+
+def wrapper(owner: Interpreter, value: Tensor, node: Any = None, nr: int = 0, note: Any = None) -> Tensor:
+    """One layer around the tensor one storey down, of the same shape."""
+    x = _new(Tensor)
+    x.owner = owner
+    x.value = value
+    x.kind = value.kind.above
+    x.shape = value.shape
+    x.node = node
+    x.nr = nr
+    x.note = note
+    x.extra = None
+    return x
 
 
 def bottom(x: Tensor) -> Tensor:
@@ -434,9 +470,14 @@ def edge(x: Tensor) -> tuple[Any, int]:
 
 def storage_of(base: Tensor) -> Storage:
     """The storage of a base tensor, made now where it has none yet."""
-    if base.store is None:
-        base.store = Storage(base.value, base.device)
-    return base.store
+    store = base.store
+    if store is None:
+        base.store = store = _new(Storage)
+        store.array = base.value
+        store.device = base.kind.device
+        store.version = 0
+        store.maker = None
+    return store
 
 
 def version_of(x: Tensor) -> int:

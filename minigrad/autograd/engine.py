@@ -9,6 +9,7 @@ Upstream: torch/csrc/autograd/engine.cpp (dependencies, sequence numbers, InputB
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
@@ -29,35 +30,34 @@ class Run:
     __slots__ = ("__weakref__",)
 
 
-class Graph:
-    """The part of a graph that one run walks: how many consumers each target waits for, and which targets matter."""
+def _consumers(roots: Sequence[Any]) -> tuple[dict[Any, int], list[Node]]:
+    """For each target that the roots lead to, how many consumers it waits for; and all its nodes."""
+    waiting: dict[Any, int] = dict.fromkeys(roots, 0)
+    todo, nodes = list(waiting), []
+    while todo:
+        node = todo.pop()
+        if type(node) is Tensor:
+            continue
+        nodes.append(node)
+        for target in node.targets:
+            if target in waiting:
+                waiting[target] += 1
+            else:
+                waiting[target] = 1
+                todo.append(target)
+    return waiting, nodes
 
-    __slots__ = ("captures", "waiting", "wanted")
 
-    def __init__(self, roots: Sequence[Any], captures: set[Any] | None) -> None:
-        self.captures = captures
-        self.waiting: dict[Any, int] = dict.fromkeys(roots, 0)
-        todo = list(self.waiting)
-        order = []
-        while todo:
-            target = todo.pop()
-            if type(target) is Tensor:
-                continue
-            order.append(target)
-            for nxt in target.edges[::2]:
-                if nxt in self.waiting:
-                    self.waiting[nxt] += 1
-                else:
-                    self.waiting[nxt] = 1
-                    todo.append(nxt)
-        self.wanted: set[Any] | None = None
-        if captures is not None:
-            order.sort(key=lambda node: node.number)
-            wanted = set(captures)
-            for node in order:  # consumers have larger numbers than what they consume
-                if node not in wanted and not wanted.isdisjoint(node.edges[::2]):
-                    wanted.add(node)
-            self.wanted = wanted
+def _leading_to(inputs: set[Any], nodes: list[Node]) -> set[Any]:
+    """The targets on the way from the nodes to the inputs, which are among them."""
+    wanted = set(inputs)
+    nodes.sort(key=attrgetter("number"))  # consumers have larger numbers than what they consume
+    for node in nodes:
+        for target in node.targets:
+            if target in wanted:
+                wanted.add(node)
+                break
+    return wanted
 
 
 def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]], *, inputs: Sequence[Tensor] | None = None,
@@ -67,25 +67,21 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     Returns the cotangents of `inputs`, None where there is none; with `accumulate`, leaves (those among `inputs`, or all)
     get theirs in `.grad` instead.
     """
-    edges = [edge(x) for x in inputs] if inputs is not None else None
-    captured: dict[tuple[Any, int], Tensor] = {}
-    graph = Graph([target for target, _, _ in roots], None if edges is None else {target for target, _ in edges})
-    keys = set(edges or ())
+    edges = None if inputs is None else [edge(x) for x in inputs]
+    walk = _Walk([target for target, _, _ in roots], edges, create_graph=create_graph, retain_graph=retain_graph)
     state = current()
     off = state.grad_off - {owner} if create_graph else state.grad_off | {owner}
-    walk = _Walk(graph, keys, captured, accumulate and edges is None, create_graph=create_graph, retain_graph=retain_graph)
     with using(state._replace(grad_off=off, run=Run())):
         for target, nr, ct in roots:
             if not create_graph and ct.owner is owner:
-                ct = below(ct)
+                ct = below(ct)  # noqa: PLW2901
             if ct.owner is None:
                 storage_of(ct)  # the caller may know this memory
             walk.arrive(target, nr, ct)
-        walk.start({target for target, _, _ in roots})
         walk.go()
     if edges is None:
         return []
-    found = [captured.get(e) for e in edges]
+    found = [walk.captured.get(e) for e in edges]
     if accumulate:
         assert inputs is not None
         for x, ct in zip(inputs, found, strict=True):
@@ -97,97 +93,122 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
 class _Walk:
     """Cotangents on their way: buffers of what arrived, and a heap of what is ready, newest first."""
 
-    __slots__ = ("accumulate", "buffers", "captured", "create_graph", "graph", "keys", "ready", "retain_graph")
+    __slots__ = ("buffers", "captured", "create_graph", "keys", "ready", "retain_graph", "waiting", "wanted")
 
-    def __init__(self, graph: Graph, keys: set[tuple[Any, int]], captured: dict[tuple[Any, int], Tensor],
-                 accumulate: bool, *, create_graph: bool, retain_graph: bool) -> None:
-        self.graph = graph
-        self.keys = keys
-        self.captured = captured
-        self.accumulate = accumulate
+    def __init__(self, roots: list[Any], edges: list[tuple[Any, int]] | None, *, create_graph: bool, retain_graph: bool) -> None:
+        self.waiting, nodes = _consumers(roots)
+        self.keys = set(edges or ())
+        self.wanted = None if edges is None else _leading_to({target for target, _ in edges}, nodes)
+        self.captured: dict[tuple[Any, int], Tensor] = {}
         self.create_graph = create_graph
         self.retain_graph = retain_graph
         self.buffers: dict[Any, Any] = {}
         self.ready: list[tuple[int, int, Any]] = []
+        for target in dict.fromkeys(roots):
+            if not self.waiting[target]:
+                self.push(target)
 
     def arrive(self, target: Any, nr: int, ct: Tensor) -> None:
         """Add a cotangent to what already waits for a target."""
+        buffers = self.buffers
         if type(target) is Tensor or target.outs == 1:
-            old = self.buffers.get(target)
-            self.buffers[target] = ct if old is None else old + ct
+            old = buffers.get(target)
+            buffers[target] = ct if old is None else old + ct
             return
-        slots = self.buffers.setdefault(target, [None] * target.outs)
+        slots = buffers.setdefault(target, [None] * target.outs)
         slots[nr] = ct if slots[nr] is None else slots[nr] + ct
 
-    def start(self, roots: set[Any]) -> None:
-        for target in roots:
-            if not self.graph.waiting[target]:
-                self.push(target)
-
     def push(self, target: Any) -> None:
-        number = 1 << 62 if type(target) is Tensor else target.number
-        heappush(self.ready, (-number, id(target), target))
+        heappush(self.ready, (LEAVES_FIRST if type(target) is Tensor else -target.number, id(target), target))
 
     def go(self) -> None:
-        waiting, wanted, buffers = self.graph.waiting, self.graph.wanted, self.buffers
-        while self.ready:
-            target = heappop(self.ready)[2]
-            ct = buffers.pop(target, None)
-            if type(target) is Tensor:
-                self._leaf(target, ct)
-                continue
-            grads: Any = None
-            if ct is not None:
-                if target.hooks is not None:
-                    ct = _before(target, ct)
-                if self.keys:
-                    self._capture(target, ct)
-                if wanted is None or not wanted.isdisjoint(target.edges[::2]):
-                    grads = self._node(target, ct)
-            at = 0
-            edges = target.edges
-            for k in range(0, len(edges), 2):
-                nxt = edges[k]
-                g = None if grads is None else grads[at]
-                at += 1
-                if g is not None and (wanted is None or nxt in wanted):
-                    self.arrive(nxt, edges[k + 1], g)
-                left = waiting[nxt] = waiting[nxt] - 1
-                if not left:
-                    self.push(nxt)
+        waiting, wanted, buffers, ready = self.waiting, self.wanted, self.buffers, self.ready
+        while ready:
+            target = heappop(ready)[2]
+            while target is not None:  # one that became ready alone need not go through the heap
+                ct = buffers.pop(target, None)
+                if type(target) is Tensor:
+                    self._leaf(target, ct)
+                    break
+                grads = None if ct is None else self._node(target, ct)
+                alone = None
+                for k, nxt in enumerate(target.targets):
+                    if grads is not None and grads[k] is not None and (wanted is None or nxt in wanted):
+                        self.arrive(nxt, target.numbers[k], grads[k])
+                    left = waiting[nxt] = waiting[nxt] - 1
+                    if not left:
+                        if alone is not None:
+                            self.push(alone)
+                        alone = nxt
+                if ready and alone is not None:
+                    self.push(alone)
+                    break
+                target = alone
 
     def _node(self, node: Node, ct: Any) -> Any:
+        """Run one node: hooks of its outputs, captures, the node itself between its own hooks."""
         if node.hooks is not None:
-            for hook in list(node.hooks.pre):
-                changed = hook((ct,) if node.outs == 1 else tuple(ct))
-                if changed is not None:
-                    ct = changed[0] if node.outs == 1 else list(changed)
-        grads = node.run(ct, self.graph.wanted, create_graph=self.create_graph)
+            ct = _before(node, ct)
+        if self.keys:
+            self._capture(node, ct)
+            if node not in self.wanted or not self._needed(node):  # type: ignore[operator]
+                return None
         if node.hooks is not None:
-            for hook in list(node.hooks.post):
-                changed = hook(tuple(grads), (ct,) if node.outs == 1 else tuple(ct))
-                if changed is not None:
-                    grads = list(changed) if isinstance(changed, (tuple, list)) else [changed]
+            ct = _pre(node, ct)
+        grads = node.run(ct, self.wanted, create_graph=self.create_graph)
+        if node.hooks is not None:
+            grads = _post(node, grads, ct)
         if not self.retain_graph:
             node.release()
         return grads
 
+    def _needed(self, node: Node) -> bool:
+        """Whether an input lies beyond this node."""
+        for target in node.targets:
+            if target in self.wanted:  # type: ignore[operator]
+                return True
+        return False
+
     def _leaf(self, leaf: Tensor, ct: Tensor | None) -> None:
-        if ct is None or (self.accumulate and done_before(leaf)):
+        if ct is None or (self.wanted is None and done_before(leaf)):
             return
         if leaf.extra is not None and leaf.extra.hooks:
             ct = call_hooks(leaf.extra.hooks, ct)
-        if (leaf, 0) in self.keys:
-            self.captured[leaf, 0] = ct
-        elif self.accumulate:
+        if self.wanted is None:
             deposit(leaf, ct, create_graph=self.create_graph)
+        elif (leaf, 0) in self.keys:
+            self.captured[leaf, 0] = ct
 
     def _capture(self, node: Node, ct: Any) -> None:
-        for nr in range(node.outs):
-            if (node, nr) in self.keys:
-                got = ct if node.outs == 1 else ct[nr]
-                if got is not None:
-                    self.captured[node, nr] = got
+        keys = self.keys
+        if node.outs == 1:
+            if (node, 0) in keys:
+                self.captured[node, 0] = ct
+            return
+        for nr, got in enumerate(ct):
+            if got is not None and (node, nr) in keys:
+                self.captured[node, nr] = got
+
+
+LEAVES_FIRST = -(1 << 62)
+
+
+def _pre(node: Node, ct: Any) -> Any:
+    assert node.hooks is not None
+    for hook in list(node.hooks.pre):
+        changed = hook((ct,) if node.outs == 1 else tuple(ct))
+        if changed is not None:
+            ct = changed[0] if node.outs == 1 else list(changed)
+    return ct
+
+
+def _post(node: Node, grads: Any, ct: Any) -> Any:
+    assert node.hooks is not None
+    for hook in list(node.hooks.post):
+        changed = hook(tuple(grads), (ct,) if node.outs == 1 else tuple(ct))
+        if changed is not None:
+            grads = list(changed) if isinstance(changed, (tuple, list)) else [changed]
+    return grads
 
 
 def call_hooks(hooks: Sequence[Any], ct: Tensor) -> Tensor:

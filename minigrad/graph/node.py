@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..state import State, show
+from ..state import State, current, show, tell
 from ..tensor import LEAF, Tensor, alias, next_number, wrapper
-from .saved import Constant, PackedTensor, SavedTensor, save
+from .saved import Constant, keep, keep_base, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,12 +35,13 @@ class NodeHooks:
 
 
 class Node:
-    """One step of a backward graph.  `edges` alternates targets and output numbers: (t0, nr0, t1, nr1, ...)."""
+    """One step of a backward graph; its edges are the pairs of `targets` (nodes, or leaf tensors) and output numbers."""
 
-    __slots__ = ("__weakref__", "edges", "hooks", "number", "outs", "owner")
+    __slots__ = ("__weakref__", "hooks", "number", "numbers", "outs", "owner", "targets")
 
     owner: Interpreter | None
-    edges: tuple[Any, ...]
+    targets: tuple[Any, ...]
+    numbers: tuple[int, ...]
     hooks: NodeHooks | None
     number: int
     """Grows with time: consumers have larger numbers than what they consume."""
@@ -60,9 +61,8 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """As torch's: pairs of a node (AccumulateGrad for a leaf) and its output number."""
-        flat = self.edges
         return tuple((AccumulateGrad(t) if isinstance(t, Tensor) else t, nr)
-                     for t, nr in zip(flat[::2], flat[1::2], strict=True))
+                     for t, nr in zip(self.targets, self.numbers, strict=True))
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after the node ran.  Source: torch.autograd.graph.Node.register_hook."""
@@ -134,7 +134,7 @@ hooks_of = _hooks
 class Plan:
     """A row seen from its inputs that require grad: what to save, which formulas to run, and on what."""
 
-    __slots__ = ("joint", "needs", "op", "origins", "reduces", "saves", "steps")
+    __slots__ = ("joint", "needs", "op", "origins", "places", "saves", "simple", "steps")
 
     def __init__(self, op: Op, needs: tuple[bool, ...]) -> None:
         self.op = op
@@ -147,11 +147,14 @@ class Plan:
         self.saves = tuple(name for name in order if name in used)
         place = {name: k for k, name in enumerate(self.saves)}
         self.steps = tuple(f and f.compiled(place, len(needs)) for f in formulas)
-        # where a saved tensor's own edge is: an output of the node, or the place of an input's edge, or nowhere
-        self.origins = tuple(
-            (int(name[3:] or 0), None) if name.startswith("out")
-            else (None, active.index(int(name[1:])) * 2 if needs[int(name[1:])] else None) for name in self.saves)
-        self.reduces = op.broadcasts
+        # of each save: which input it is, or None and which output
+        self.places = tuple((None, int(name[3:] or 0)) if name[0] == "o" else (int(name[1:]), 0) for name in self.saves)
+        # of each save: the place of its own edge among the node's, None where it has none, "out" where it is the node's output
+        self.origins = tuple("out" if i is None else active.index(i) if needs[i] else None for i, _ in self.places)
+        # one formula that reads at most one saved tensor and nothing else: most of a chain
+        self.simple = (self.steps[0][0], len(self.saves)) if (
+            len(self.steps) == 1 and self.steps[0] and not self.joint and self.steps[0][1] in ((), (0,))
+            and len(self.saves) <= 1) else None
 
 
 class OpNode(Node):
@@ -160,7 +163,8 @@ class OpNode(Node):
     __slots__ = ("metas", "params", "plan", "saved", "shapes")
 
     plan: Plan
-    saved: tuple[SavedTensor | PackedTensor | Constant, ...] | None
+    saved: tuple[Any, ...] | None
+    """SavedBase, SavedTensor, PackedTensor or Constant, in the order of plan.saves; None once they are freed."""
     params: dict[str, Any]
     shapes: tuple[tuple[int, ...], ...] | None
     metas: tuple[tuple[tuple[int, ...], Any], ...] | None
@@ -170,14 +174,24 @@ class OpNode(Node):
         return self.plan.op.node_name
 
     def run(self, ct: Any, wanted: set[Any] | None, *, create_graph: bool) -> Any:
-        saved = self.saved
+        saved, plan = self.saved, self.plan
         if saved is None:
             raise already_freed(self.name())
-        plan, edges = self.plan, self.edges
-        values: list[Any] = [None] * len(saved)
+        if plan.simple:
+            function, reads = plan.simple
+            grads = [function(ct, self._unpack(0, create_graph)) if reads else function(ct)]
+        else:
+            grads = self._run(ct, wanted, create_graph)
+        if self.metas is not None:
+            grads = [g if g is None else fit(g, *meta) for g, meta in zip(grads, self.metas, strict=True)]
+        return grads
+
+    def _run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> list[Any]:
+        plan = self.plan
+        values: list[Any] = [None] * len(plan.saves)
         grads: list[Any] = []
-        for k, step in enumerate(plan.steps):
-            if step is None or (wanted is not None and not plan.joint and edges[2 * k] not in wanted):
+        for target, step in zip(self.targets, plan.steps, strict=False):
+            if step is None or (wanted is not None and not plan.joint and target not in wanted):
                 grads.append(None)
                 continue
             function, sources = step
@@ -185,27 +199,25 @@ class OpNode(Node):
             for source in sources:
                 if type(source) is int:
                     if values[source] is None:
-                        values[source] = self._unpack(source, create_graph=create_graph)
+                        values[source] = self._unpack(source, create_graph)
                     read.append(values[source])
                 else:
-                    read.append(source(self, values, create_graph))
+                    read.append(source(self, create_graph))
             grads.append(function(ct, *read))
-        if plan.joint:
-            grads = [g for g, need in zip(grads[0], plan.needs, strict=True) if need]
-        if self.metas is not None:
-            grads = [g if g is None else fit(g, *meta) for g, meta in zip(grads, self.metas, strict=True)]
-        return grads
+        return [g for g, need in zip(grads[0], plan.needs, strict=True) if need] if plan.joint else grads
 
-    def _unpack(self, k: int, *, create_graph: bool) -> Tensor:
+    def _unpack(self, k: int, create_graph: bool) -> Any:
         """The k-th saved tensor: at this level with its edge, where the backward is itself recorded, else below it."""
         assert self.saved is not None
         value = self.saved[k].unpack()
+        if current().watchers:
+            tell(current().watchers, "unpack", self.owner, self, self.plan.saves[k])
         if not create_graph:
             return value
-        out, place = self.plan.origins[k]
-        node, nr = (self, out) if out is not None else (None, 0) if place is None else self.edges[place:place + 2]
-        if node is None:
+        origin = self.plan.origins[k]
+        if origin is None:
             return value
+        node, nr = (self, self.plan.places[k][1]) if origin == "out" else (self.targets[origin], self.numbers[origin])
         return alias(value, node, nr) if self.owner is None else wrapper(self.owner, value, node, nr)
 
     def release(self) -> None:
@@ -247,64 +259,80 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
 
     `out` is the value one storey down, and a wrapper of it is returned; at level 0 it is the fresh base tensor itself.
     """
-    edges: list[Any] = []
-    needs = []
+    targets = []
+    numbers = []
+    needs = 0
+    bit = 1
     for x in inputs:
         if type(x) is Tensor and x.owner is owner and x.node is not None:
-            edges += (x, 0) if x.node is LEAF else (x.node, x.nr)
-            needs.append(True)
-        else:
-            needs.append(False)
-    key = tuple(needs)
-    plan = op.plans.get(key)
+            if x.node is LEAF:
+                targets.append(x)
+                numbers.append(0)
+            else:
+                targets.append(x.node)
+                numbers.append(x.nr)
+            needs |= bit
+        bit <<= 1
+    plan = op.plans.get((needs, bit))
     if plan is None:
-        plan = op.plans[key] = Plan(op, key)
+        plan = op.plans[needs, bit] = Plan(op, tuple(bool(needs >> i & 1) for i in range(len(inputs))))
 
     node = _new(OpNode)
     node.owner = owner
     node.plan = plan
-    node.edges = tuple(edges)
+    node.targets = tuple(targets)
+    node.numbers = tuple(numbers)
     node.number = next_number()
     node.hooks = None
     node.params = params
     node.shapes = tuple([x.shape if type(x) is Tensor else () for x in inputs]) if op.reads_shapes else None
-    node.metas = _metas(inputs, key, out) if plan.reduces else None
 
-    single = op.outs == 1
-    node.outs = 1 if single else len(out)
-    if owner is None:
-        if single:
+    if op.outs == 1:
+        node.outs = 1
+        node.metas = _metas(plan, inputs, out) if op.broadcasts else None
+        if owner is None:
             out.node = node
             out.nr = 0
         else:
-            for nr, o in enumerate(out):
-                if o.dtype.differentiable:
-                    o.node = node
-                    o.nr = nr
-        result = out
-    elif single:
-        result = wrapper(owner, out, node)
+            out = wrapper(owner, out, node)
     else:
-        result = tuple([wrapper(owner, o, node, nr) if o.dtype.differentiable else o for nr, o in enumerate(out)])
+        node.outs = len(out)
+        node.metas = None
+        out = _several(owner, out, node)
 
+    hooked = state.hooks is not None or state.watchers
     saved = []
-    for name in plan.saves:
-        if name[0] == "x":
-            x = inputs[int(name[1:])]
+    for i, nr in plan.places:
+        x = inputs[i] if i is not None else out if op.outs == 1 else out[nr]
+        if type(x) is not Tensor:
+            saved.append(Constant(x))
+        elif hooked:
+            saved.append(save(owner, x, op.node_name, plan.saves[len(saved)], state))
+        elif owner is None:
+            saved.append(keep_base(x))
         else:
-            x = result if single else result[int(name[3:])]
-        saved.append(save(owner, x, op.node_name, name, state) if type(x) is Tensor else Constant(x))
+            saved.append(keep(x.value if x.owner is owner else x))
     node.saved = tuple(saved)
-    return result
+    return out
 
 
-def _metas(inputs: tuple[Any, ...], needs: tuple[bool, ...], out: Any) -> Any:
+def _several(owner: Interpreter | None, out: tuple[Tensor, ...], node: OpNode) -> tuple[Tensor, ...]:
+    """Give the differentiable ones of several outputs their edges."""
+    if owner is not None:
+        return tuple([wrapper(owner, o, node, nr) if o.dtype.differentiable else o for nr, o in enumerate(out)])
+    for nr, o in enumerate(out):
+        if o.dtype.differentiable:
+            o.node = node
+            o.nr = nr
+    return out
+
+
+def _metas(plan: Plan, inputs: tuple[Any, ...], out: Tensor) -> Any:
     """Shape and dtype of the active inputs, or None where all are like the output."""
-    shape, dtype = out.shape, out.dtype
-    metas = [(x.shape, x.dtype) for x, need in zip(inputs, needs, strict=True) if need]
-    for s, d in metas:
-        if s != shape or d is not dtype:
-            return tuple(metas)
+    shape, dtype = out.shape, out.kind.dtype
+    for x in inputs:
+        if type(x) is Tensor and (x.shape != shape or x.kind.dtype is not dtype):
+            return tuple([(x.shape, x.dtype) for x, need in zip(inputs, plan.needs, strict=True) if need])
     return None
 
 

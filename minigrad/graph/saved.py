@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..state import State, current, show, tell, using
-from ..tensor import LEAF, Tensor, alias, bottom, peel, storage_of
+from ..tensor import LEAF, Kind, Storage, Tensor, alias, base_tensor, bottom, peel, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..backend import Array
     from ..interpreters.base import Interpreter
 
 
@@ -99,20 +100,37 @@ def _underneath(state: State) -> State:
 
 
 class SavedTensor:
-    """A tensor kept as it is: the value one storey down, and the version it had."""
+    """A tensor kept as it is: the value one storey down, and the version its memory had."""
 
-    __slots__ = ("value", "version")
+    __slots__ = ("store", "value", "version")
 
-    def __init__(self, value: Tensor, version: int) -> None:
-        self.value = value
-        self.version = version
+    value: Tensor
+    store: Storage
+    version: int
 
     def unpack(self) -> Tensor:
         """The value one storey down, without the edge at its own level."""
-        store = bottom(self.value).store
-        if store is not None and store.version != self.version:
-            raise _modified(self.value, store.version, self.version)
+        if self.store.version != self.version:
+            raise _modified(self.value.dtype, self.store, self.version)
         return self.value
+
+
+class SavedBase:
+    """The same at level 0: one storey down is the array, and what it takes to make a base tensor of it again."""
+
+    __slots__ = ("array", "kind", "shape", "store", "version")
+
+    array: Array
+    kind: Kind
+    shape: tuple[int, ...]
+    store: Storage
+    version: int
+
+    def unpack(self) -> Tensor:
+        """The base tensor, without an edge."""
+        if self.store.version != self.version:
+            raise _modified(self.kind.dtype, self.store, self.version)
+        return base_tensor(self.array, self.kind, self.shape, self.store)
 
 
 class Constant:
@@ -153,7 +171,7 @@ class PackedTensor:
     def _bases(self, asking: Any) -> Iterator[Tensor]:
         for packed, (shape, dtype, watched) in zip(self.packed, self.checks, strict=True):
             if watched is not None and watched[0].version != watched[1]:
-                raise _modified(packed, watched[0].version, watched[1])
+                raise _modified(packed.dtype, *watched)
             base = self.hooks.unpack(packed, asking)
             if watched is not None and watched[0].version != watched[1]:
                 msg = (f"A saved tensor unpack hook modified what pack returned in place ({self.site}): a second backward "
@@ -171,7 +189,7 @@ class PackedTensor:
             yield base
 
 
-def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: State) -> SavedTensor | PackedTensor:
+def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: State) -> SavedBase | SavedTensor | PackedTensor:
     """Keep `x` for a node of the level of `owner`, with its edge at that level left out. [NOTE shallow-detach]
 
     Nothing is copied; `x` may also be a tensor of a level further down, that `owner` treats as a constant.
@@ -184,14 +202,35 @@ def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: Stat
             if state.watchers:
                 tell(state.watchers, "pack", owner, kept.site, kept)
             return kept
-    value = alias(x) if owner is None else x.value if x.owner is owner else x
+    if state.watchers:
+        tell(state.watchers, "save", owner, Site(owner, node, name), x)
+    return keep_base(x) if owner is None else keep(x.value if x.owner is owner else x)
+
+
+def keep(value: Tensor) -> SavedTensor:
+    """Keep a tensor of any level as it is."""
     base = value
     while base.owner is not None:
         base = base.value
-    store = base.store
-    if state.watchers:
-        tell(state.watchers, "save", owner, Site(owner, node, name), value)
-    return SavedTensor(value, (storage_of(base) if store is None else store).version)
+    saved = _new(SavedTensor)
+    saved.value = value
+    saved.store = store = base.store or storage_of(base)
+    saved.version = store.version
+    return saved
+
+
+def keep_base(x: Tensor) -> SavedBase:
+    """Keep what a base tensor holds, and not the tensor: an in-place op may give that a node which leads here."""
+    saved = _new(SavedBase)
+    saved.array = x.value
+    saved.kind = x.kind
+    saved.shape = x.shape
+    saved.store = store = x.store or storage_of(x)
+    saved.version = store.version
+    return saved
+
+
+_new = object.__new__
 
 
 def _unlinked(packed: Any) -> Any:
@@ -209,8 +248,8 @@ def _watch(packed: Any) -> tuple[Any, int] | None:
     return store, store.version
 
 
-def _modified(x: Tensor, found: int, expected: int) -> UsageError:
+def _modified(dtype: Any, store: Storage, expected: int) -> UsageError:
     return UsageError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{x.dtype} {list(bottom(x).value.shape)}], is at version {found}; expected version {expected} instead. "
+        f"[{dtype} {list(store.array.shape)}], is at version {store.version}; expected version {expected} instead. "
         f"Clone it before the in-place operation, or do that out of place. [level stack: {show()}]")

@@ -46,10 +46,6 @@ class Interpreter:
         """Give an op without arguments, that draws random numbers, its meaning here."""
         raise NotImplementedError
 
-    def shape(self, x: Tensor) -> tuple[int, ...]:
-        """The logical shape of a wrapper of this level."""
-        return x.value.shape  # type: ignore[no-any-return]
-
     def describe(self, x: Tensor) -> str:
         """What a wrapper of this level remembers, for `repr`."""
         return ""
@@ -62,6 +58,7 @@ class Interpreter:
         """Turn the handle `x` into a wrapper of this level around `inside`, that remembers nothing yet."""
         x.owner = self
         x.value = inside
+        x.kind = inside.kind.above
         x.node = None
         x.note = None
 

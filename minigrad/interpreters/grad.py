@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..dtypes import FLOAT
 from ..graph.node import record
 from ..op import draw_below
 from ..ops.inplace import assign, relink
@@ -35,20 +36,15 @@ class GradInterpreter(Interpreter):
 
     def process(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         out = op.call(*[x.value if type(x) is Tensor and x.owner is self else x for x in args], **params)
-        if not op.vjp or not self._records(args, out, single=op.outs == 1):
+        if not op.vjp or (op.outs == 1 and out.kind.dtype.category < FLOAT):
             return out
         state = current()
-        if state.grad_off and self in state.grad_off:
+        if self in state.grad_off:
             return out
-        return record(op, self, args, out, params, state)
-
-    def _records(self, args: tuple[Any, ...], out: Any, *, single: bool) -> bool:
-        if single and not out.dtype.differentiable:
-            return False
         for x in args:
             if type(x) is Tensor and x.owner is self and x.node is not None:
-                return True
-        return False
+                return record(op, self, args, out, params, state)
+        return out
 
     def draw(self, op: Op, params: dict[str, Any]) -> Any:
         return draw_below(self, op, params)

@@ -43,16 +43,18 @@ class VmapInterpreter(Interpreter):
 
     def batched(self, value: Tensor, bdim: int) -> Tensor:
         """`value` with its physical dimension `bdim` hidden."""
-        return wrapper(self, value, note=bdim)
+        x = wrapper(self, value, note=bdim)
+        x.shape = value.shape[:bdim] + value.shape[bdim + 1:]
+        return x
 
     def process(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         values = [x.value if type(x) is Tensor and x.owner is self else x for x in args]
         bdims = [x.note if type(x) is Tensor and x.owner is self else None for x in args]
         out, bdim = op.batch(op, self.size, values, bdims, params)
         if op.outs == 1:
-            return out if bdim is None else wrapper(self, out, note=bdim)
+            return out if bdim is None else self.batched(out, bdim)
         each = bdim if isinstance(bdim, (tuple, list)) else [bdim] * len(out)
-        return tuple([o if b is None else wrapper(self, o, note=b) for o, b in zip(out, each, strict=True)])
+        return tuple([o if b is None else self.batched(o, b) for o, b in zip(out, each, strict=True)])
 
     def draw(self, op: Op, params: dict[str, Any]) -> Any:
         if self.randomness == "error":
@@ -62,11 +64,7 @@ class VmapInterpreter(Interpreter):
         if self.randomness == "same":
             return draw_below(self, op, params)
         out = draw_below(self, op, {**params, "shape": (self.size, *params["shape"])})
-        return wrapper(self, out, note=0)
-
-    def shape(self, x: Tensor) -> tuple[int, ...]:
-        physical, bdim = x.value.shape, x.note
-        return physical[:bdim] + physical[bdim + 1:]  # type: ignore[no-any-return]
+        return self.batched(out, 0)
 
     def assign(self, x: Tensor, new: Tensor) -> None:
         value = new.value if new.owner is self else new
@@ -88,10 +86,10 @@ class VmapInterpreter(Interpreter):
         raise LevelError(msg)
 
     def shallow_detach(self, x: Tensor, further: Callable[[Tensor], Tensor]) -> Tensor:
-        return wrapper(self, further(x.value), note=x.note)
+        return self.batched(further(x.value), x.note)
 
     def rewrap(self, x: Tensor) -> Callable[..., Tensor]:
         bdim = x.note
-        return lambda value: wrapper(self, value, note=bdim)
+        return lambda value: self.batched(value, bdim)
 
     renew = rewrap

@@ -187,7 +187,8 @@ class Overwritten(Node):
         self.owner = owner
         self.steps = steps
         self.rest, self.part = edges[0] is not None, edges[2] is not None
-        self.edges = edges[:2] * self.rest + edges[2:] * self.part
+        self.targets = edges[:1] * self.rest + edges[2:3] * self.part
+        self.numbers = edges[1:2] * self.rest + edges[3:] * self.part
         self.number = next_number()
         self.hooks = None
         self.outs = 1
@@ -226,7 +227,7 @@ def promote(x: Tensor, owner: Interpreter) -> None:
 def _moved(x: Tensor) -> Tensor:
     """Another handle with all that `x` holds."""
     y: Tensor = object.__new__(Tensor)
-    for field in ("owner", "value", "dtype", "device", "node", "extra"):
+    for field in ("owner", "value", "kind", "shape", "node", "extra"):
         setattr(y, field, getattr(x, field))
     for field in ("nr", "note", "store"):
         if hasattr(x, field):

@@ -21,9 +21,9 @@ from weakref import WeakKeyDictionary, ref
 from .. import tree
 from ..autograd.engine import Run
 from ..errors import CheckpointError, Refusal
-from ..graph.saved import Hooks, PackedTensor, SavedTensor, Site
+from ..graph.saved import Hooks, PackedTensor, SavedTensor, Site, keep
 from ..state import State, Watcher, current, show, tell, using
-from ..tensor import Storage, Tensor, alias, next_number, peel, storage_of, version_of
+from ..tensor import Storage, Tensor, alias, next_number, peel, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -261,7 +261,7 @@ def _kept(x: Tensor, state: State) -> SavedTensor | PackedTensor:
     """Keep an argument: through the hooks outside, with each layer's flag and no edge. [NOTE arguments-are-fresh]"""
     hooks = None if state.hooks is None else state.hooks.manager(INPUTS)  # type: ignore[arg-type]
     if hooks is None:
-        return SavedTensor(_fresh(x), version_of(x))
+        return keep(_fresh(x))
     return PackedTensor(x, hooks, Site(INPUTS, "checkpoint", "input"), edges=False)  # type: ignore[arg-type]
 
 
@@ -323,7 +323,7 @@ class Refill(Hooks):
             looks = self.frame.look(base)
             if looks != slot.looks and self.frame.check != "none":
                 raise self._different(slot, looks, site)
-            self.table.setdefault(level, {})[index] = SavedTensor(alias(base), storage_of(base).version)
+            self.table.setdefault(level, {})[index] = keep(alias(base))
             if not self.missing and self.frame.early_stop:
                 raise Stop(self)
         elif index >= self.frame.counts.get(level, 0) and not self.frame.early_stop and self.frame.region.versions:
