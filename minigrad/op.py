@@ -4,7 +4,7 @@ A row holds the kernel, what it saves, and the three ways it changes: vjp, jvp, 
 be made.  Rules are ordinary functions of ops on tensors, so they nest; what a rule reads is said by its parameter names:
 
     ct, dx      the cotangent of the output, the tangent of its input (the first parameter, whatever its name)
-    x0 x1 ..    inputs              out, out0 out1 ..    outputs         rest    all inputs but the first, as a tuple
+    x0 x1 ..    inputs              out, out0 out1 ..    outputs         rest (rest2)    inputs from x1 (x2) on, as a tuple
     shape0 ..   logical shapes of the inputs, `shapes` all of them; any other name is a keyword parameter of the op
 
 A vjp may read only what `saves` declares (in the order torch saves it), so nothing is kept that hooks cannot see.
@@ -66,8 +66,8 @@ class Formula:
     def _source(self, name: str, place: dict[str, int], n: int) -> Any:
         if name in place:
             return place[name]
-        if name == "rest":
-            positions = [place[f"x{i}"] for i in range(1, n)]
+        if name in _RESTS:
+            positions = [place[given] for given in expand(name, n)]
             return lambda node, cg: tuple(node._unpack(k, cg) for k in positions)  # noqa: SLF001
         if name == "shapes":
             return lambda node, cg: node.shapes
@@ -84,11 +84,12 @@ class Formula:
 
 
 _TENSOR = re.compile(r"x\d+|out\d*")
+_RESTS = {"rest": 1, "rest2": 2}
 
 
 def expand(name: str, n: int) -> tuple[str, ...]:
     """The inputs that a declared name stands for, in an op with n inputs."""
-    return tuple(f"x{i}" for i in range(1, n)) if name == "rest" else (name,)
+    return tuple(f"x{i}" for i in range(_RESTS[name], n)) if name in _RESTS else (name,)
 
 
 def _at_hand(name: str, inputs: list[Any], outs: Any, params: dict[str, Any]) -> Any:
@@ -96,8 +97,8 @@ def _at_hand(name: str, inputs: list[Any], outs: Any, params: dict[str, Any]) ->
         return inputs[int(name[1:])]
     if name.startswith("out") and _TENSOR.fullmatch(name):
         return outs if name == "out" else outs[int(name[3:])]
-    if name == "rest":
-        return tuple(inputs[1:])
+    if name in _RESTS:
+        return tuple(inputs[_RESTS[name]:])
     if name == "shapes":
         return tuple(x.shape for x in inputs)
     if name.startswith("shape") and name[5:].isdigit():
