@@ -6,6 +6,7 @@ A `Device` has a type (`cpu`, `sim`, `cuda`), an index, the array namespace `xp`
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -70,7 +71,7 @@ class Device:
         """The function of arrays that a row's kernel is here: a name of the namespace, or f(xp, ...)."""
         found = self._compiled.get(spec)
         if found is None:
-            found = getattr(self.xp, spec) if isinstance(spec, str) else _Bound(spec, self.xp)
+            found = getattr(self.xp, spec) if isinstance(spec, str) else partial(spec, self.xp)
             self._compiled[spec] = found
         return found
 
@@ -91,19 +92,6 @@ class Device:
         if self.xp is numpy:
             return numpy.copy(array, order="K")
         return self.xp.asnumpy(array, order="A")
-
-
-class _Bound:
-    """`f(xp, ...)` with its namespace filled in."""
-
-    __slots__ = ("function", "xp")
-
-    def __init__(self, function: Callable[..., Array], xp: Any) -> None:
-        self.function = function
-        self.xp = xp
-
-    def __call__(self, *arrays: Array, **params: Any) -> Array:
-        return self.function(self.xp, *arrays, **params)
 
 
 CPU = Device("cpu", None, numpy, counted=False)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .graph.node import record
 from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, share_memory
-from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
+from .dtypes import FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, UsageError
 from .state import State, below, current, show, tell, using
 from .tensor import Tensor, fresh, link, storage_of
@@ -117,21 +117,23 @@ class Op:
     outs      how many outputs; 0 means a tuple of as many as the kernel gives
     view      the output may share memory with the first input
     fits      cotangents are brought back to each input's shape and dtype (what promote implies)
+    refuses   categories of the common dtype that torch has no kernel for, with its words, or "" for its usual ones
     """
 
     __slots__ = ("batch", "broadcasts", "call", "formulas", "joint", "jvp", "kernel", "name", "node_name", "outs", "plans",
-                 "promote", "reads_shapes", "saves", "view", "vjp")
+                 "promote", "reads_shapes", "refuses", "saves", "view", "vjp")
 
     call: OpFunction
 
     def __init__(self, name: str, kernel: Any, *, vjp: Rule, jvp: Rule, batch: Callable[..., Any],
                  saves: tuple[str, ...] = (), promote: str | None = None, outs: int = 1, view: bool = False,
-                 fits: bool = False, node: str | None = None) -> None:
+                 fits: bool = False, node: str | None = None, refuses: dict[int, str] | None = None) -> None:
         self.name = name
         self.node_name = node or "".join(part.capitalize() for part in name.strip("_").split("_")) + "Backward0"
         self.kernel = kernel
         self.saves = saves
         self.promote = promote
+        self.refuses = refuses or {}
         self.outs = outs
         self.view = view
         self.batch = batch
@@ -186,7 +188,7 @@ def _unary(op: Op) -> Callable[..., Any]:
             return bind(op, (x,), {})
         if x.kind.fast:
             array = kernel(x.value)
-            out = _new(Tensor)
+            out = Tensor()
             out.owner = None
             out.value = array if type(array) is HOST_ARRAY else host_array(array)
             out.kind = x.kind
@@ -227,7 +229,7 @@ def _binary(op: Op) -> Callable[..., Any]:
                 array = kernel(x.value, b)
             except ValueError as error:
                 raise mismatch(op, (x, y), error) from None
-            out = _new(Tensor)
+            out = Tensor()
             out.owner = None
             out.value = array if type(array) is HOST_ARRAY else host_array(array)
             out.kind = kind
@@ -245,7 +247,6 @@ def _binary(op: Op) -> Callable[..., Any]:
 
 
 _NO_PARAMS: dict[str, Any] = {}
-_new = object.__new__
 
 
 # ---------------------------------------------------------------- binding: an op meets the stack
@@ -361,14 +362,16 @@ def _promoted(op: Op, args: tuple[Any, ...], state: State) -> list[Any]:
     common = args[0].dtype if op.promote == "first" else result_type(shaped, zero_dim, scalars)
     if op.promote == "float" and common.category < FLOAT:
         common = state.default_dtype
+    if common.category in op.refuses:
+        raise UsageError(op.refuses[common.category] or f"\"{op.name}\" not implemented for '{common.name}'")
     target = NUMPY_DTYPE[common]
     on = next(x for x in args if type(x) is Tensor).device
     arrays = []
     for x in numbers:
         if type(x) is Tensor:
             arrays.append(x.value if x.dtype is common else x.value.astype(target))
-        elif common.category == BOOL or isinstance(x, bool):
-            arrays.append(on.xp.asarray(x, dtype=target))
+        elif common.category < FLOAT or isinstance(x, bool):  # an int that does not fit wraps round, as in torch
+            arrays.append(on.xp.asarray(x).astype(target))
         else:
             arrays.append(x)
     return arrays

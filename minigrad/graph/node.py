@@ -144,6 +144,9 @@ class Plan:
         formulas = [op.joint] if op.joint else [op.formulas[i] for i in active]
         used = {name for f in formulas if f for name in f.tensors(len(needs))}
         order = [name for kept in op.saves for name in op.expand(kept, len(needs))]
+        # torch leaves out a save for want of requires_grad only where a single formula reads it, and never an output
+        reads = [f.tensors(len(needs)) for f in op.formulas if f]
+        used |= {name for name in order if name[0] == "o" or sum(name in names for names in reads) > 1}
         self.saves = tuple(name for name in order if name in used)
         place = {name: k for k, name in enumerate(self.saves)}
         self.steps = tuple(f and f.compiled(place, len(needs)) for f in formulas)
@@ -277,7 +280,7 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
     if plan is None:
         plan = op.plans[needs, bit] = Plan(op, tuple(bool(needs >> i & 1) for i in range(len(inputs))))
 
-    node = _new(OpNode)
+    node = OpNode()
     node.owner = owner
     node.plan = plan
     node.targets = tuple(targets)
@@ -336,4 +339,3 @@ def _metas(plan: Plan, inputs: tuple[Any, ...], out: Tensor) -> Any:
     return None
 
 
-_new = object.__new__
