@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary, ref
 
 from .backend import CPU, address, is_dense, strided
 from .graph.saved import Hooks, Site
-from .tensor import CountedStorage, Storage, Tensor, alias, fresh, storage_of
+from .tensor import Storage, Tensor, alias, counted_storage, fresh, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ class HostCopy:
         """The memory on its device."""
         store = None if self.back is None else self.back()
         if store is None:
-            store = CountedStorage(self.device.from_host(self.array), self.device)
+            store = counted_storage(self.device.from_host(self.array), self.device)
             self.back = ref(store)
         return store
 

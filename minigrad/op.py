@@ -116,18 +116,20 @@ class Op:
     promote   "arith" brings inputs to one dtype, "float" to a floating one, "first" to that of the first, None leaves them
     outs      how many outputs; 0 means a tuple of as many as the kernel gives
     view      the output may share memory with the first input
+    elementwise  its rules are made of operators and elementwise ops alone, so that they mean the same on arrays
     fits      cotangents are brought back to each input's shape and dtype (what promote implies)
     refuses   categories of the common dtype that torch has no kernel for, with its words, or "" for its usual ones
     """
 
-    __slots__ = ("batch", "broadcasts", "call", "formulas", "joint", "jvp", "kernel", "name", "node_name", "outs", "plans",
-                 "promote", "reads_shapes", "refuses", "saves", "view", "vjp")
+    __slots__ = ("batch", "broadcasts", "call", "elementwise", "formulas", "joint", "jvp", "kernel", "name", "node_name",
+                 "outs", "plans", "promote", "reads_shapes", "refuses", "saves", "view", "vjp")
 
     call: OpFunction
 
     def __init__(self, name: str, kernel: Any, *, vjp: Rule, jvp: Rule, batch: Callable[..., Any],
                  saves: tuple[str, ...] = (), promote: str | None = None, outs: int = 1, view: bool = False,
-                 fits: bool = False, node: str | None = None, refuses: dict[int, str] | None = None) -> None:
+                 fits: bool = False, elementwise: bool = False, node: str | None = None,
+                 refuses: dict[int, str] | None = None) -> None:
         self.name = name
         self.node_name = node or "".join(part.capitalize() for part in name.strip("_").split("_")) + "Backward0"
         self.kernel = kernel
@@ -142,8 +144,9 @@ class Op:
         self.formulas = [f and Formula(f) for f in vjp] if isinstance(vjp, tuple) else []
         self.jvp = (jvp if jvp is None or jvp == "linear" else Formula(jvp) if callable(jvp)
                     else [f and Formula(f) for f in jvp])
+        self.elementwise = elementwise
         self.broadcasts = fits or promote is not None
-        self.plans: dict[tuple[int, int], Any] = {}
+        self.plans: dict[int, Any] = {}
         rules = [f for f in [self.joint, *self.formulas] if f]
         self.reads_shapes = any(n.startswith("shape") and not n[5:].isalpha() for f in rules for n in f.names)
         unsaved = {n for f in rules for n in f.tensors(8)} - {e for s in saves for e in expand(s, 8)}
@@ -182,7 +185,7 @@ def _unary(op: Op) -> Callable[..., Any]:
 
     def call(x: Tensor) -> Any:
         if type(x) is not Tensor:
-            return bind(op, (x,), {})
+            return kernel(x) if isinstance(x, ARRAYS) else bind(op, (x,), {})
         state = current()
         if state.watchers:
             return bind(op, (x,), {})
@@ -211,7 +214,7 @@ def _binary(op: Op) -> Callable[..., Any]:
 
     def call(x: Any, y: Any) -> Any:
         if type(x) is not Tensor:
-            return bind(op, (x, y), {})
+            return kernel(x, y) if isinstance(x, ARRAYS) else bind(op, (x, y), {})
         kind = x.kind
         if type(y) is Tensor:
             b, node = y.value, x.node or y.node
@@ -246,6 +249,7 @@ def _binary(op: Op) -> Callable[..., Any]:
     return call
 
 
+ARRAYS = (HOST_ARRAY, HOST_SCALAR)
 _NO_PARAMS: dict[str, Any] = {}
 
 

@@ -60,12 +60,6 @@ class Storage:
     maker: Any
     """The checkpointed region that made it, where one did. [NOTE captured-tensors]"""
 
-    def __init__(self, array: Array, device: Device) -> None:
-        self.array = array
-        self.device = device
-        self.version = 0
-        self.maker = None
-
     def nbytes(self) -> int:
         """Bytes of the memory."""
         return int(self.array.nbytes)
@@ -80,10 +74,7 @@ class CountedStorage(Storage):
 
     __slots__ = ("counted",)
 
-    def __init__(self, array: Array, device: Device) -> None:
-        super().__init__(array, device)
-        self.counted = int(array.nbytes)
-        device.stats.allocated(self.counted)
+    counted: int
 
     def __del__(self) -> None:
         self.device.stats.freed(self.counted)
@@ -382,19 +373,18 @@ def _unpickled(array: Array, device: str, requires_grad: bool) -> Tensor:
     return tensor(array, device=device, requires_grad=requires_grad)
 
 
-_new = object.__new__
 
 
 def fresh(array: Array, d: dtype, device: Device, store: Storage | None = None) -> Tensor:
     """A base tensor around an array; without `store`, the array is memory that nobody else knows."""
     return base_tensor(array, kind_of(d, device), array.shape,
-                       CountedStorage(array, device) if store is None and device.counted else store)
+                       counted_storage(array, device) if store is None and device.counted else store)
 
 
 def base_tensor(array: Array, kind: Kind, shape: tuple[int, ...], store: Storage | None, node: Any = None,
                 nr: int = 0) -> Tensor:
     """A base tensor from its parts."""
-    x = _new(Tensor)
+    x = Tensor()
     x.owner = None
     x.value = array
     x.kind = kind
@@ -413,7 +403,7 @@ def alias(x: Tensor, node: Any = None, nr: int = 0) -> Tensor:
 
 def wrapper(owner: Interpreter, value: Tensor, node: Any = None, nr: int = 0, note: Any = None) -> Tensor:
     """One layer around the tensor one storey down, of the same shape."""
-    x = _new(Tensor)
+    x = Tensor()
     x.owner = owner
     x.value = value
     x.kind = value.kind.above
@@ -472,11 +462,23 @@ def storage_of(base: Tensor) -> Storage:
     """The storage of a base tensor, made now where it has none yet."""
     store = base.store
     if store is None:
-        base.store = store = _new(Storage)
+        base.store = store = Storage()
         store.array = base.value
         store.device = base.kind.device
         store.version = 0
         store.maker = None
+    return store
+
+
+def counted_storage(array: Array, device: Device) -> Storage:
+    """The storage of memory that its device counts."""
+    store = CountedStorage()
+    store.array = array
+    store.device = device
+    store.version = 0
+    store.maker = None
+    store.counted = int(array.nbytes)
+    device.stats.allocated(store.counted)
     return store
 
 

@@ -93,12 +93,13 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
 class _Walk:
     """Cotangents on their way: buffers of what arrived, and a heap of what is ready, newest first."""
 
-    __slots__ = ("buffers", "captured", "create_graph", "keys", "ready", "retain_graph", "waiting", "wanted")
+    __slots__ = ("buffers", "captured", "create_graph", "keys", "ready", "retain_graph", "special", "waiting", "wanted")
 
     def __init__(self, roots: list[Any], edges: list[tuple[Any, int]] | None, *, create_graph: bool, retain_graph: bool) -> None:
         self.waiting, nodes = _consumers(roots)
         self.keys = set(edges or ())
         self.wanted = None if edges is None else _leading_to({target for target, _ in edges}, nodes)
+        self.special = {target for target, _ in self.keys}
         self.captured: dict[tuple[Any, int], Tensor] = {}
         self.create_graph = create_graph
         self.retain_graph = retain_graph
@@ -122,19 +123,31 @@ class _Walk:
         heappush(self.ready, (LEAVES_FIRST if type(target) is Tensor else -target.number, id(target), target))
 
     def go(self) -> None:
+        """Walk until nothing is ready."""
         waiting, wanted, buffers, ready = self.waiting, self.wanted, self.buffers, self.ready
+        special, retain_graph, create_graph = self.special, self.retain_graph, self.create_graph
         while ready:
             target = heappop(ready)[2]
-            while target is not None:  # one that became ready alone need not go through the heap
+            while target is not None:
                 ct = buffers.pop(target, None)
                 if type(target) is Tensor:
                     self._leaf(target, ct)
                     break
-                grads = None if ct is None else self._node(target, ct)
-                alone = None
+                if ct is None:
+                    grads = None
+                elif target.hooks is not None or target in special:
+                    grads = self._watched(target, ct)
+                else:
+                    grads = target.run(ct, wanted, create_graph)
+                    if not retain_graph:
+                        target.release()
+                alone = None  # a target that became ready while nothing else was need not go through the heap
                 for k, nxt in enumerate(target.targets):
-                    if grads is not None and grads[k] is not None and (wanted is None or nxt in wanted):
-                        self.arrive(nxt, target.numbers[k], grads[k])
+                    if grads is not None and (g := grads[k]) is not None and (wanted is None or nxt in wanted):
+                        if nxt not in buffers and (type(nxt) is Tensor or nxt.outs == 1):
+                            buffers[nxt] = g
+                        else:
+                            self.arrive(nxt, target.numbers[k], g)
                     left = waiting[nxt] = waiting[nxt] - 1
                     if not left:
                         if alone is not None:
@@ -145,29 +158,22 @@ class _Walk:
                     break
                 target = alone
 
-    def _node(self, node: Node, ct: Any) -> Any:
-        """Run one node: hooks of its outputs, captures, the node itself between its own hooks."""
+    def _watched(self, node: Node, ct: Any) -> Any:
+        """Run a node that has hooks or whose cotangent was asked for; nothing further where that was all."""
         if node.hooks is not None:
             ct = _before(node, ct)
-        if self.keys:
+        if node in self.special:
             self._capture(node, ct)
-            if node not in self.wanted or not self._needed(node):  # type: ignore[operator]
+            if self.wanted is not None and self.wanted.isdisjoint(node.targets):
                 return None
         if node.hooks is not None:
             ct = _pre(node, ct)
-        grads = node.run(ct, self.wanted, create_graph=self.create_graph)
+        grads = node.run(ct, self.wanted, self.create_graph)
         if node.hooks is not None:
             grads = _post(node, grads, ct)
         if not self.retain_graph:
             node.release()
         return grads
-
-    def _needed(self, node: Node) -> bool:
-        """Whether an input lies beyond this node."""
-        for target in node.targets:
-            if target in self.wanted:  # type: ignore[operator]
-                return True
-        return False
 
     def _leaf(self, leaf: Tensor, ct: Tensor | None) -> None:
         if ct is None or (self.wanted is None and done_before(leaf)):

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..backend import HOST_ARRAY, host_array
 from ..errors import UsageError
 from ..state import State, current, show, tell
-from ..tensor import LEAF, Tensor, alias, next_number, wrapper
-from .saved import Constant, keep, keep_base, save
+from ..tensor import LEAF, Tensor, alias, base_tensor, next_number, wrapper
+from .saved import Constant, SavedBase, keep, keep_base, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,7 @@ class Node:
     """Grows with time: consumers have larger numbers than what they consume."""
     outs: int
 
-    def run(self, ct: Any, wanted: set[Any] | None, *, create_graph: bool) -> Any:
+    def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
         """Cotangents for the edges, in their order, from the cotangent of the output (a list, where outs > 1)."""
         raise NotImplementedError
 
@@ -134,7 +135,7 @@ hooks_of = _hooks
 class Plan:
     """A row seen from its inputs that require grad: what to save, which formulas to run, and on what."""
 
-    __slots__ = ("joint", "needs", "op", "origins", "places", "saves", "simple", "steps")
+    __slots__ = ("arrays", "joint", "needs", "op", "origins", "places", "saves", "steps")
 
     def __init__(self, op: Op, needs: tuple[bool, ...]) -> None:
         self.op = op
@@ -154,10 +155,7 @@ class Plan:
         self.places = tuple((None, int(name[3:] or 0)) if name[0] == "o" else (int(name[1:]), 0) for name in self.saves)
         # of each save: the place of its own edge among the node's, None where it has none, "out" where it is the node's output
         self.origins = tuple("out" if i is None else active.index(i) if needs[i] else None for i, _ in self.places)
-        # one formula that reads at most one saved tensor and nothing else: most of a chain
-        self.simple = (self.steps[0][0], len(self.saves)) if (
-            len(self.steps) == 1 and self.steps[0] and not self.joint and self.steps[0][1] in ((), (0,))
-            and len(self.saves) <= 1) else None
+        self.arrays = op.elementwise and all(type(k) is int for step in self.steps if step for k in step[1])
 
 
 class OpNode(Node):
@@ -176,17 +174,41 @@ class OpNode(Node):
     def name(self) -> str:
         return self.plan.op.node_name
 
-    def run(self, ct: Any, wanted: set[Any] | None, *, create_graph: bool) -> Any:
+    def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
         saved, plan = self.saved, self.plan
         if saved is None:
             raise already_freed(self.name())
-        if plan.simple:
-            function, reads = plan.simple
-            grads = [function(ct, self._unpack(0, create_graph)) if reads else function(ct)]
-        else:
-            grads = self._run(ct, wanted, create_graph)
+        if plan.arrays and not create_graph and self.metas is None and ct.kind.fast:
+            grads = self._on_arrays(ct, saved)
+            if grads is not None:
+                return grads
+        grads = self._run(ct, wanted, create_graph)
         if self.metas is not None:
             grads = [g if g is None else fit(g, *meta) for g, meta in zip(grads, self.metas, strict=True)]
+        return grads
+
+    def _on_arrays(self, ct: Tensor, saved: tuple[Any, ...]) -> list[Tensor] | None:
+        """The rules of an elementwise row on the arrays themselves, where nothing records. [NOTE fast-path]"""
+        array = ct.value
+        values = []
+        for kept in saved:
+            if type(kept) is SavedBase:
+                if kept.store.version != kept.version:
+                    kept.unpack()
+                values.append(kept.array)
+            elif type(kept) is Constant:
+                values.append(kept.value)
+            else:
+                return None
+        if current().watchers:
+            return None
+        grads = []
+        for function, sources in self.plan.steps:
+            made = function(array, *[values[k] for k in sources])
+            if made is array:
+                grads.append(ct)
+            else:
+                grads.append(base_tensor(made if type(made) is HOST_ARRAY else host_array(made), ct.kind, ct.shape, None))
         return grads
 
     def _run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> list[Any]:
@@ -262,37 +284,36 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
 
     `out` is the value one storey down, and a wrapper of it is returned; at level 0 it is the fresh base tensor itself.
     """
-    targets = []
-    numbers = []
-    needs = 0
-    bit = 1
-    for x in inputs:
-        if type(x) is Tensor and x.owner is owner and x.node is not None:
-            if x.node is LEAF:
-                targets.append(x)
-                numbers.append(0)
-            else:
-                targets.append(x.node)
-                numbers.append(x.nr)
-            needs |= bit
-        bit <<= 1
-    plan = op.plans.get((needs, bit))
-    if plan is None:
-        plan = op.plans[needs, bit] = Plan(op, tuple(bool(needs >> i & 1) for i in range(len(inputs))))
-
     node = OpNode()
     node.owner = owner
-    node.plan = plan
-    node.targets = tuple(targets)
-    node.numbers = tuple(numbers)
+    node.params = params
     node.number = next_number()
     node.hooks = None
-    node.params = params
     node.shapes = tuple([x.shape if type(x) is Tensor else () for x in inputs]) if op.reads_shapes else None
+
+    targets: tuple[Any, ...] = ()
+    numbers: tuple[int, ...] = ()
+    needs = 1  # a bit for each input that requires grad, below a bit that tells how many inputs there are
+    for x in inputs:
+        needs <<= 1
+        if type(x) is Tensor and x.owner is owner and x.node is not None:
+            needs |= 1
+            if x.node is LEAF:
+                targets += (x,)
+                numbers += (0,)
+            else:
+                targets += (x.node,)
+                numbers += (x.nr,)
+    node.targets = targets
+    node.numbers = numbers
+    plan = op.plans.get(needs)
+    if plan is None:
+        plan = op.plans[needs] = Plan(op, tuple(bit == "1" for bit in bin(needs)[3:]))
+    node.plan = plan
 
     if op.outs == 1:
         node.outs = 1
-        node.metas = _metas(plan, inputs, out) if op.broadcasts else None
+        node.metas = _metas(plan, inputs, out) if op.broadcasts and len(inputs) > 1 else None
         if owner is None:
             out.node = node
             out.nr = 0
@@ -303,19 +324,19 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
         node.metas = None
         out = _several(owner, out, node)
 
+    saved: tuple[Any, ...] = ()
     hooked = state.hooks is not None or state.watchers
-    saved = []
     for i, nr in plan.places:
         x = inputs[i] if i is not None else out if op.outs == 1 else out[nr]
         if type(x) is not Tensor:
-            saved.append(Constant(x))
+            saved += (Constant(x),)
         elif hooked:
-            saved.append(save(owner, x, op.node_name, plan.saves[len(saved)], state))
+            saved += (save(owner, x, op.node_name, plan.saves[len(saved)], state),)
         elif owner is None:
-            saved.append(keep_base(x))
+            saved += (keep_base(x),)
         else:
-            saved.append(keep(x.value if x.owner is owner else x))
-    node.saved = tuple(saved)
+            saved += (keep(x.value if x.owner is owner else x),)
+    node.saved = saved
     return out
 
 

@@ -212,7 +212,7 @@ def keep(value: Tensor) -> SavedTensor:
     base = value
     while base.owner is not None:
         base = base.value
-    saved = _new(SavedTensor)
+    saved = SavedTensor()
     saved.value = value
     saved.store = store = base.store or storage_of(base)
     saved.version = store.version
@@ -221,7 +221,7 @@ def keep(value: Tensor) -> SavedTensor:
 
 def keep_base(x: Tensor) -> SavedBase:
     """Keep what a base tensor holds, and not the tensor: an in-place op may give that a node which leads here."""
-    saved = _new(SavedBase)
+    saved = SavedBase()
     saved.array = x.value
     saved.kind = x.kind
     saved.shape = x.shape
@@ -230,7 +230,6 @@ def keep_base(x: Tensor) -> SavedBase:
     return saved
 
 
-_new = object.__new__
 
 
 def _unlinked(packed: Any) -> Any:

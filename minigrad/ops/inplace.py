@@ -196,7 +196,7 @@ class Overwritten(Node):
     def name(self) -> str:
         return "CopySlices"
 
-    def run(self, ct: Any, wanted: set[Any] | None, *, create_graph: bool) -> Any:
+    def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
         part = _along(ct, self.steps)
         grads = [embedded(ct, self.steps, zeros_like(part))] if self.rest else []
         return [*grads, clone(part)] if self.part else grads
