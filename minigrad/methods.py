@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import autograd
-from .ops import creation, inplace, pointwise, reduction, shape, transfer
+from .ops import activation, choice, creation, inplace, pointwise, reduction, shape, transfer
 from .ops.inplace import in_place
 from .tensor import Tensor
 
@@ -16,22 +16,206 @@ def _reversed(f: Any) -> Any:
     return lambda x, other: f(other, x)
 
 
-# ---------------------------------------------------------------- operators
-T.__add__ = pointwise.add_
-T.__radd__ = _reversed(pointwise.add_)
-T.__sub__ = pointwise.sub_
-T.__rsub__ = _reversed(pointwise.sub_)
-T.__mul__ = pointwise.mul
-T.__rmul__ = _reversed(pointwise.mul)
+def _or_not_implemented(f: Any) -> Any:
+    """`f`, that leaves what is neither tensor nor number to python: unequal, and without an order."""
+    def compare(x: Tensor, other: Any) -> Any:
+        try:
+            return f(x, other)
+        except TypeError:
+            return NotImplemented
+    return compare
+
+
+# ---------------------------------------------------------------- operators: the rows themselves, for speed
+T.__add__ = T.__radd__ = pointwise.add_row
+T.__sub__ = pointwise.sub_row
+T.__rsub__ = _reversed(pointwise.sub_row)
+T.__mul__ = T.__rmul__ = pointwise.mul
 T.__truediv__ = pointwise.true_div
-T.__rtruediv__ = _reversed(pointwise.true_div)
+T.__rtruediv__ = lambda x, other: pointwise.reciprocal(x) * other  # what torch saves
+T.__floordiv__ = pointwise.floor_divide
+T.__rfloordiv__ = _reversed(pointwise.floor_divide)
+T.__mod__ = pointwise.remainder
+T.__rmod__ = _reversed(pointwise.remainder)
+T.__pow__ = pointwise.pow
+T.__rpow__ = _reversed(pointwise.pow)
 T.__neg__ = pointwise.neg
+T.__pos__ = lambda x: x
+T.__abs__ = pointwise.abs
+T.__invert__ = choice.bitwise_not
+T.__and__ = T.__rand__ = choice.bitwise_and
+T.__or__ = T.__ror__ = choice.bitwise_or
+T.__xor__ = T.__rxor__ = choice.bitwise_xor
+T.__eq__ = _or_not_implemented(choice.eq)
+T.__ne__ = _or_not_implemented(choice.ne)
+T.__lt__ = _or_not_implemented(choice.lt)
+T.__le__ = _or_not_implemented(choice.le)
+T.__gt__ = _or_not_implemented(choice.gt)
+T.__ge__ = _or_not_implemented(choice.ge)
+
+T.__iadd__ = in_place(pointwise.add_row, "add_")
+T.__isub__ = in_place(pointwise.sub_row, "sub_")
+T.__imul__ = in_place(pointwise.mul, "mul_")
+T.__itruediv__ = in_place(pointwise.true_div, "div_")
+T.__ifloordiv__ = in_place(pointwise.floor_divide, "floor_divide_")
+T.__imod__ = in_place(pointwise.remainder, "remainder_")
+T.__ipow__ = in_place(pointwise.pow, "pow_")
+T.__iand__ = in_place(choice.bitwise_and, "bitwise_and_")
+T.__ior__ = in_place(choice.bitwise_or, "bitwise_or_")
+T.__ixor__ = in_place(choice.bitwise_xor, "bitwise_xor_")
 T.__getitem__ = lambda x, index: shape.basic_index(x, index if isinstance(index, tuple) else (index,))
 
+# ---------------------------------------------------------------- arithmetic, powers, functions of one number
+T.add = pointwise.add
+T.sub = T.subtract = pointwise.sub
+T.mul = T.multiply = pointwise.mul
+T.div = T.divide = pointwise.div
+T.true_divide = pointwise.true_div
+T.floor_divide = pointwise.floor_divide
+T.remainder = pointwise.remainder
+T.fmod = pointwise.fmod
+T.neg = T.negative = pointwise.neg
+T.conj = pointwise.conj
+T.lerp = pointwise.lerp
+T.addcmul = pointwise.addcmul
+T.addcdiv = pointwise.addcdiv
+T.pow = pointwise.pow
+T.square = pointwise.square
+T.reciprocal = pointwise.reciprocal
+T.sqrt = pointwise.sqrt
+T.rsqrt = pointwise.rsqrt
+T.exp = pointwise.exp
+T.exp2 = pointwise.exp2
+T.expm1 = pointwise.expm1
+T.log = pointwise.log
+T.log2 = pointwise.log2
+T.log10 = pointwise.log10
+T.log1p = pointwise.log1p
 T.sin = pointwise.sin
 T.cos = pointwise.cos
-T.exp = pointwise.exp
-T.mul = pointwise.mul
+T.tan = pointwise.tan
+T.asin = pointwise.asin
+T.acos = pointwise.acos
+T.atan = pointwise.atan
+T.atan2 = pointwise.atan2
+T.sinh = pointwise.sinh
+T.cosh = pointwise.cosh
+T.tanh = pointwise.tanh
+T.asinh = pointwise.asinh
+T.acosh = pointwise.acosh
+T.atanh = pointwise.atanh
+T.erf = pointwise.erf
+T.erfc = pointwise.erfc
+T.abs = T.absolute = pointwise.abs
+T.sign = pointwise.sign
+T.sgn = pointwise.sgn
+T.floor = pointwise.floor
+T.ceil = pointwise.ceil
+T.trunc = pointwise.trunc
+T.round = pointwise.round
+T.frac = pointwise.frac
+T.nan_to_num = pointwise.nan_to_num
+T.real = property(pointwise.real)
+T.imag = property(pointwise.imag)
+T.sigmoid = activation.sigmoid
+T.logit = activation.logit
+T.relu = activation.relu
+
+# ---------------------------------------------------------------- comparisons and choices
+T.eq = choice.eq
+T.ne = choice.ne
+T.lt = choice.lt
+T.le = choice.le
+T.gt = choice.gt
+T.ge = choice.ge
+T.logical_and = choice.logical_and
+T.logical_or = choice.logical_or
+T.logical_xor = choice.logical_xor
+T.logical_not = choice.logical_not
+T.bitwise_and = choice.bitwise_and
+T.bitwise_or = choice.bitwise_or
+T.bitwise_xor = choice.bitwise_xor
+T.bitwise_not = choice.bitwise_not
+T.isnan = choice.isnan
+T.isinf = choice.isinf
+T.isfinite = choice.isfinite
+T.where = lambda x, condition, other: choice.where(condition, x, other)
+T.maximum = choice.maximum
+T.minimum = choice.minimum
+T.clamp = T.clip = choice.clamp
+T.clamp_min = choice.clamp_min
+T.clamp_max = choice.clamp_max
+
+# ---------------------------------------------------------------- the same, in place
+T.add_ = in_place(pointwise.add, "add_", reads_input=False)
+T.sub_ = in_place(pointwise.sub, "sub_", reads_input=False)
+T.mul_ = in_place(pointwise.mul, "mul_")
+T.div_ = in_place(pointwise.div, "div_")
+T.floor_divide_ = in_place(pointwise.floor_divide, "floor_divide_")
+T.remainder_ = in_place(pointwise.remainder, "remainder_")
+T.fmod_ = in_place(pointwise.fmod, "fmod_")
+T.neg_ = in_place(pointwise.neg, "neg_")
+T.lerp_ = in_place(pointwise.lerp, "lerp_")
+T.addcmul_ = in_place(pointwise.addcmul, "addcmul_", reads_input=False)
+T.addcdiv_ = in_place(pointwise.addcdiv, "addcdiv_", reads_input=False)
+T.pow_ = in_place(pointwise.pow, "pow_")
+T.square_ = in_place(pointwise.square, "square_")
+T.reciprocal_ = in_place(pointwise.reciprocal, "reciprocal_")
+T.sqrt_ = in_place(pointwise.sqrt, "sqrt_")
+T.rsqrt_ = in_place(pointwise.rsqrt, "rsqrt_")
+T.exp_ = in_place(pointwise.exp, "exp_")
+T.exp2_ = in_place(pointwise.exp2, "exp2_")
+T.expm1_ = in_place(pointwise.expm1, "expm1_")
+T.log_ = in_place(pointwise.log, "log_")
+T.log2_ = in_place(pointwise.log2, "log2_")
+T.log10_ = in_place(pointwise.log10, "log10_")
+T.log1p_ = in_place(pointwise.log1p, "log1p_")
+T.sin_ = in_place(pointwise.sin, "sin_")
+T.cos_ = in_place(pointwise.cos, "cos_")
+T.tan_ = in_place(pointwise.tan, "tan_")
+T.asin_ = in_place(pointwise.asin, "asin_")
+T.acos_ = in_place(pointwise.acos, "acos_")
+T.atan_ = in_place(pointwise.atan, "atan_")
+T.atan2_ = in_place(pointwise.atan2, "atan2_")
+T.sinh_ = in_place(pointwise.sinh, "sinh_")
+T.cosh_ = in_place(pointwise.cosh, "cosh_")
+T.tanh_ = in_place(pointwise.tanh, "tanh_")
+T.asinh_ = in_place(pointwise.asinh, "asinh_")
+T.acosh_ = in_place(pointwise.acosh, "acosh_")
+T.atanh_ = in_place(pointwise.atanh, "atanh_")
+T.erf_ = in_place(pointwise.erf, "erf_")
+T.erfc_ = in_place(pointwise.erfc, "erfc_")
+T.abs_ = in_place(pointwise.abs, "abs_")
+T.sign_ = in_place(pointwise.sign, "sign_")
+T.sgn_ = in_place(pointwise.sgn, "sgn_")
+T.floor_ = in_place(pointwise.floor, "floor_")
+T.ceil_ = in_place(pointwise.ceil, "ceil_")
+T.trunc_ = in_place(pointwise.trunc, "trunc_")
+T.round_ = in_place(pointwise.round, "round_", reads_input=False)
+T.frac_ = in_place(pointwise.frac, "frac_")
+T.nan_to_num_ = in_place(pointwise.nan_to_num, "nan_to_num_")
+T.sigmoid_ = in_place(activation.sigmoid, "sigmoid_")
+T.logit_ = in_place(activation.logit, "logit_")
+T.relu_ = in_place(activation.relu, "relu_")
+T.eq_ = in_place(choice.eq, "eq_")
+T.ne_ = in_place(choice.ne, "ne_")
+T.lt_ = in_place(choice.lt, "lt_")
+T.le_ = in_place(choice.le, "le_")
+T.gt_ = in_place(choice.gt, "gt_")
+T.ge_ = in_place(choice.ge, "ge_")
+T.logical_and_ = in_place(choice.logical_and, "logical_and_")
+T.logical_or_ = in_place(choice.logical_or, "logical_or_")
+T.logical_xor_ = in_place(choice.logical_xor, "logical_xor_")
+T.logical_not_ = in_place(choice.logical_not, "logical_not_")
+T.bitwise_and_ = in_place(choice.bitwise_and, "bitwise_and_")
+T.bitwise_or_ = in_place(choice.bitwise_or, "bitwise_or_")
+T.bitwise_xor_ = in_place(choice.bitwise_xor, "bitwise_xor_")
+T.bitwise_not_ = in_place(choice.bitwise_not, "bitwise_not_")
+T.clamp_ = T.clip_ = in_place(choice.clamp, "clamp_")
+T.clamp_min_ = in_place(choice.clamp_min, "clamp_min_")
+T.clamp_max_ = in_place(choice.clamp_max, "clamp_max_")
+
+# ---------------------------------------------------------------- sums, shapes, copies
 T.sum = reduction.sum
 T.mean = reduction.mean
 T.reshape = shape.reshape
@@ -39,9 +223,6 @@ T.expand = shape.expand
 T.detach = shape.detach
 T.clone = shape.clone
 T.to = transfer.to
-T.sin_ = in_place(pointwise.sin, "sin_")
-T.mul_ = in_place(pointwise.mul, "mul_")
-T.add_ = in_place(pointwise.add_, "add_")
 T.zero_ = inplace.zero_
 T.copy_ = inplace.copy_
 _ = creation

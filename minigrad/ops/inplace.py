@@ -27,13 +27,17 @@ if TYPE_CHECKING:
     from ..interpreters.base import Interpreter
 
 
-def in_place(f: Callable[..., Any], name: str) -> Callable[..., Tensor]:
-    """The in-place form of a function whose first argument is a tensor of the result's shape."""
-    reads_input = getattr(getattr(f, "op", None), "saves", ("x0",))
+def in_place(f: Callable[..., Any], name: str, *, reads_input: bool = True) -> Callable[..., Tensor]:
+    """The in-place form of a function whose first argument is a tensor of the result's shape.
+
+    reads_input: whether its derivative may read that argument, of which a copy is then kept; a row says so itself.
+    """
+    if hasattr(f, "op"):
+        reads_input = "x0" in f.op.saves
 
     def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         x_now = _writable(x, name)
-        keep = snapshot(x_now) if "x0" in reads_input and _recorded(x_now) else x_now
+        keep = snapshot(x_now) if reads_input and _recorded(x_now) else x_now
         assign_checked(x, f(keep, *args, **kwargs), name)
         return x
 

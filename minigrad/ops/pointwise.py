@@ -1,30 +1,51 @@
-"""Rows that work on each element alone: arithmetic, then functions of one number."""
+"""Rows that work on each element alone: arithmetic, powers, then functions of one number.
+
+Public functions whose arguments need no arranging are the rows themselves.  What a row saves, and in which order, is
+what derivatives.yaml says.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+from ..dtypes import BOOL, COMPLEX, FLOAT, INT
+from ..errors import UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
-from .batching import elementwise
+from . import special
+from .batching import elementwise, same_bdim
+from .choice import NO_BOOL_OR_COMPLEX, NO_COMPLEX, ONLY_FLOAT, choose, isfinite, result_type
+from .creation import full_like, zeros_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ..backend import Array
+
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "asin", "asinh", "atan", "atan2", "atanh", "ceil",
+    "conj", "cos", "cosh", "div", "divide", "erf", "erfc", "exp", "exp2", "expm1", "floor", "floor_divide", "fmod", "frac",
+    "imag", "lerp", "log", "log10", "log1p", "log2", "mul", "multiply", "nan_to_num", "neg", "negative", "pow", "real",
+    "reciprocal", "remainder", "round", "rsqrt", "sgn", "sign", "sin", "sinh", "sqrt", "square", "sub", "subtract", "tan",
+    "tanh", "true_divide", "trunc",
+]
 
 
 def conj(x: Any) -> Any:
     """The complex conjugate; a real tensor or number itself.  Source: torch.conj."""
     if type(x) is Tensor:
-        return _conj(x) if x.dtype.is_complex else x
+        return _conj(x) if x.kind.dtype.is_complex else x
     return x.conjugate()
 
 
-def pointwise(name: str, kernel: Any, derivative: Callable[[Tensor], Tensor], *, node: str | None = None) -> OpFunction:
-    """A row of one floating input; `derivative` names its parameter x0 or out, and that is what is saved."""
-    def vjp_x0(ct: Tensor, x0: Tensor) -> Tensor:
+def pointwise(name: str, kernel: Any, derivative: Callable[[Tensor], Tensor], *,
+              refuses: dict[int, str] | None = None, node: str | None = None) -> OpFunction:
+    """A row of one input; `derivative` names its parameter x0 or out, and that is what is saved."""
+    def vjp_x0(ct: Tensor, x0: Tensor) -> Any:
         return ct * conj(derivative(x0))
 
-    def vjp_out(ct: Tensor, out: Tensor) -> Tensor:
+    def vjp_out(ct: Tensor, out: Tensor) -> Any:
         return ct * conj(derivative(out))
 
     def jvp_x0(dx: Tensor, x0: Tensor) -> Tensor:
@@ -35,33 +56,310 @@ def pointwise(name: str, kernel: Any, derivative: Callable[[Tensor], Tensor], *,
 
     of_out = derivative.__code__.co_varnames[0] == "out"
     return row(name, kernel, arity=1, promote="float", saves=("out",) if of_out else ("x0",), batch=elementwise,
-               vjp=(vjp_out if of_out else vjp_x0,), jvp=(jvp_out if of_out else jvp_x0,), node=node)
+               vjp=(vjp_out if of_out else vjp_x0,), jvp=(jvp_out if of_out else jvp_x0,), refuses=refuses, node=node)
 
 
 # ---------------------------------------------------------------- arithmetic
-add_ = row("add", "add", arity=2, promote="arith", batch=elementwise,
-           vjp=(lambda ct: ct, lambda ct: ct), jvp=(lambda dx: dx, lambda dx: dx))
+add_row = row("add", "add", arity=2, promote="arith", batch=elementwise,
+              vjp=(lambda ct: ct, lambda ct: ct), jvp=(lambda dx: dx, lambda dx: dx))
 
-sub_ = row("sub", "subtract", arity=2, promote="arith", batch=elementwise,
-           vjp=(lambda ct: ct, lambda ct: -ct), jvp=(lambda dx: dx, lambda dx: -dx))
+sub_row = row("sub", "subtract", arity=2, promote="arith", batch=elementwise,
+              vjp=(lambda ct: ct, lambda ct: -ct), jvp=(lambda dx: dx, lambda dx: -dx), refuses={
+                  BOOL: "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                        "`logical_xor()` operator instead."})
 
-mul = row("mul", "multiply", arity=2, promote="arith", saves=("x0", "x1"), batch=elementwise,
+mul = row("mul", "multiply", arity=2, promote="arith", saves=("x1", "x0"), batch=elementwise,
           vjp=(lambda ct, x1: ct * conj(x1), lambda ct, x0: ct * conj(x0)),
           jvp=(lambda dx, x1: dx * x1, lambda dx, x0: dx * x0))
 
-true_div = row("div", "true_divide", arity=2, promote="float", saves=("x0", "x1"), batch=elementwise,
+true_div = row("div", "true_divide", arity=2, promote="float", saves=("x1", "x0"), batch=elementwise,
                vjp=(lambda ct, x1: ct / conj(x1), lambda ct, x0, x1: -ct * conj((x0 / x1) / x1)),
                jvp=(lambda dx, x1: dx / x1, lambda dx, x1, out: -dx * (out / x1)))
 
-neg = row("neg", "negative", arity=1, promote="arith", batch=elementwise,
-          vjp=(lambda ct: -ct,), jvp="linear")
+neg = row("neg", "negative", arity=1, promote="arith", batch=elementwise, vjp=(lambda ct: -ct,), jvp="linear", refuses={
+    BOOL: "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+          "`~` or `logical_not()` operator instead."})
 
 _conj = row("conj", "conjugate", arity=1, promote="arith", batch=elementwise, vjp=(conj,), jvp="linear")
 
-# ---------------------------------------------------------------- functions of one number
+
+def add(x: Any, y: Any, *, alpha: Any = 1) -> Tensor:
+    """x + alpha * y.  Source: torch.add."""
+    return add_row(x, y if alpha == 1 else _scaled(x, y, alpha))  # type: ignore[no-any-return]
+
+
+def sub(x: Any, y: Any, *, alpha: Any = 1) -> Tensor:
+    """x - alpha * y.  Source: torch.sub."""
+    return sub_row(x, y if alpha == 1 else _scaled(x, y, alpha))  # type: ignore[no-any-return]
+
+
+def _scaled(x: Any, y: Any, alpha: Any) -> Any:
+    if isinstance(alpha, float) and result_type(x, y).category < FLOAT:
+        msg = "For integral input tensors, argument alpha must not be a floating point number."
+        raise UsageError(msg)
+    return y * alpha
+
+
+def _floor_kernel(xp: Any, x0: Array, x1: Array) -> Array:
+    _refuse_zero(xp, x0, x1)
+    return xp.floor_divide(x0, x1)
+
+
+def _trunc_kernel(xp: Any, x0: Array, x1: Array) -> Array:
+    _refuse_zero(xp, x0, x1)
+    if xp.result_type(x0, x1).kind == "f":
+        return xp.trunc(xp.true_divide(x0, x1))
+    floor = xp.floor_divide(x0, x1)
+    return floor + ((floor < 0) & (floor * x1 != x0))
+
+
+def _refuse_zero(xp: Any, x0: Array, x1: Array) -> None:
+    if xp.result_type(x0, x1).kind in "iu" and not xp.all(x1):
+        msg = "ZeroDivisionError"
+        raise ValueError(msg)
+
+
+def _rounded_div(kernel: Any) -> OpFunction:
+    return row("div", kernel, promote="arith", saves=("x1", "x0"), batch=elementwise, node="DivBackward2",
+               vjp=(lambda ct, x1: zeros_like(ct), lambda ct, x0, x1: zeros_like(ct)),
+               jvp=(lambda dx: zeros_like(dx), lambda dx: zeros_like(dx)), refuses=NO_BOOL_OR_COMPLEX)
+
+
+_ROUNDED = {"floor": _rounded_div(_floor_kernel), "trunc": _rounded_div(_trunc_kernel)}
+
+
+def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """x / y, or its integral part towards minus infinity ("floor") or zero ("trunc").  Source: torch.div."""
+    if rounding_mode is None:
+        return true_div(x, y)  # type: ignore[no-any-return]
+    if rounding_mode not in _ROUNDED:
+        msg = f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        raise UsageError(msg)
+    return _ROUNDED[rounding_mode](x, y)  # type: ignore[no-any-return]
+
+
+def _floor_divide_rule(ct: Tensor) -> Tensor:
+    msg = "derivative for aten::floor_divide is not implemented: use div(x, y, rounding_mode='floor'), whose is zero."
+    raise UsageError(msg)
+
+
+floor_divide = row("floor_divide", _floor_kernel, promote="arith", batch=elementwise, node="NotImplemented",
+                   vjp=(_floor_divide_rule, _floor_divide_rule), jvp=(_floor_divide_rule, _floor_divide_rule),
+                   refuses=NO_BOOL_OR_COMPLEX)
+
+
+def _remainder_kernel(xp: Any, x0: Array, x1: Array) -> Array:
+    _refuse_zero(xp, x0, x1)
+    return xp.remainder(x0, x1)
+
+
+def _fmod_kernel(xp: Any, x0: Array, x1: Array) -> Array:
+    _refuse_zero(xp, x0, x1)
+    return xp.fmod(x0, x1)
+
+
+remainder = row("remainder", _remainder_kernel, promote="arith", saves=("x1", "x0"), batch=elementwise,
+                node="RemainderBackward1", refuses=NO_BOOL_OR_COMPLEX, doc="x - y * floor(x / y).  Source: torch.remainder.",
+                vjp=(lambda ct: ct, lambda ct, x0, x1: -ct * div(x0, x1, rounding_mode="floor")),
+                jvp=(lambda dx: dx, lambda dx, x0, x1: -dx * div(x0, x1, rounding_mode="floor")))
+
+fmod = row("fmod", _fmod_kernel, promote="arith", saves=("x1", "x0"), batch=elementwise,
+           node="FmodBackward1", refuses=NO_BOOL_OR_COMPLEX, doc="x - y * trunc(x / y).  Source: torch.fmod.",
+           vjp=(lambda ct: ct, lambda ct, x0, x1: -ct * div(x0, x1, rounding_mode="trunc")),
+           jvp=(lambda dx: dx, lambda dx, x0, x1: -dx * div(x0, x1, rounding_mode="trunc")))
+
+
+def _lerp_kernel(xp: Any, x0: Array, x1: Array, x2: Array) -> Array:
+    return xp.where(xp.abs(x2) < 0.5, x0 + x2 * (x1 - x0), x1 - (x1 - x0) * (1 - x2))  # noqa: PLR2004
+
+
+lerp = row("lerp", _lerp_kernel, promote="arith", saves=("x1", "x0", "x2"), batch=elementwise, refuses={BOOL: "", INT: ""},
+           vjp=(lambda ct, x2: ct * conj(1 - x2), lambda ct, x2: ct * conj(x2), lambda ct, x0, x1: ct * conj(x1 - x0)),
+           jvp=(lambda dx, x2: dx * (1 - x2), lambda dx, x2: dx * x2, lambda dx, x0, x1: dx * (x1 - x0)),
+           doc="start + weight * (end - start), exact at weight 1.  Source: torch.lerp.")
+
+_addcmul = row("addcmul", lambda xp, x0, x1, x2, value: x0 + value * x1 * x2, promote="arith", saves=("x1", "x2"),
+               batch=elementwise,
+               vjp=(lambda ct: ct, lambda ct, x2, value: ct * conj(x2 * value), lambda ct, x1, value: ct * conj(x1 * value)),
+               jvp=(lambda dx: dx, lambda dx, x2, value: dx * (x2 * value), lambda dx, x1, value: dx * (x1 * value)))
+
+_addcdiv = row("addcdiv", lambda xp, x0, x1, x2, value: x0 + value * (x1 / x2), promote="arith", saves=("x1", "x2"),
+               batch=elementwise, refuses={BOOL: "", INT: "Integer division with addcdiv is no longer supported."},
+               vjp=(lambda ct: ct, lambda ct, x2, value: ct * conj(value / x2),
+                    lambda ct, x1, x2, value: -ct * conj(value * x1 / (x2 * x2))),
+               jvp=(lambda dx: dx, lambda dx, x2, value: dx * (value / x2),
+                    lambda dx, x1, x2, value: -dx * (value * x1 / (x2 * x2))))
+
+
+def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """x + value * tensor1 * tensor2.  Source: torch.addcmul."""
+    return _addcmul(x, tensor1, tensor2, value=value)  # type: ignore[no-any-return]
+
+
+def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """x + value * tensor1 / tensor2.  Source: torch.addcdiv."""
+    return _addcdiv(x, tensor1, tensor2, value=value)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- powers
+def _number_slope(x0: Tensor, x1: Any) -> Tensor:
+    return zeros_like(x0) if x1 == 0 else x1 * pow(x0, x1 - 1)
+
+
+def _base_slope(x0: Any, x1: Tensor) -> Tensor:
+    return choose(x1 == 0, 0, x1 * pow(x0, x1 - 1))  # type: ignore[no-any-return]
+
+
+def _exponent_slope(x0: Any, x1: Tensor, out: Tensor) -> Tensor:
+    """out * log(x0), and 0 for 0 to a power that is not negative."""
+    base = x0.to(out.dtype) if type(x0) is Tensor else full_like(out, x0)
+    grows = ((imag(x1) == 0) & (real(x1) >= 0)) if x1.dtype.is_complex else x1 >= 0
+    return choose((base == 0) & grows, 0, out * log(base))  # type: ignore[no-any-return]
+
+
+_pow_number = row("pow", lambda xp, x0, x1: x0 ** x1, arity=2, promote="arith", saves=("x0", "x1"), batch=elementwise,
+                  vjp=(lambda ct, x0, x1: ct * conj(_number_slope(x0, x1)), None),
+                  jvp=(lambda dx, x0, x1: dx * _number_slope(x0, x1), None))
+
+_pow = row("pow", "power", promote="arith", saves=("x1", "x0", "out"), batch=elementwise, node="PowBackward1",
+           vjp=(lambda ct, x0, x1: ct * conj(_base_slope(x0, x1)),
+                lambda ct, x0, x1, out: ct * conj(_exponent_slope(x0, x1, out))),
+           jvp=(lambda dx, x0, x1: dx * _base_slope(x0, x1), lambda dx, x0, x1, out: dx * _exponent_slope(x0, x1, out)),
+           refuses={BOOL: ""})
+
+
+def pow(x: Any, exponent: Any) -> Tensor:  # noqa: A001  torch's name
+    """x to a power; either may be a number.  Raises UsageError for an int to a negative number.  Source: torch.pow."""
+    return _pow(x, exponent) if type(exponent) is Tensor else _pow_number(x, exponent)  # type: ignore[no-any-return]
+
+
+def square(x: Tensor) -> Tensor:
+    """x * x.  Source: torch.square."""
+    return _pow_number(x, 2)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- smooth functions of one number
 sin = pointwise("sin", "sin", lambda x0: cos(x0))
-cos = pointwise("cos", "cos", lambda x0: -sin(x0))
+cos: OpFunction = pointwise("cos", "cos", lambda x0: -sin(x0))
+tan = pointwise("tan", "tan", lambda out: 1 + out * out)
+asin = pointwise("asin", "arcsin", lambda x0: rsqrt(1 - x0 * x0))
+acos = pointwise("acos", "arccos", lambda x0: -rsqrt(1 - x0 * x0))
+atan = pointwise("atan", "arctan", lambda x0: reciprocal(x0 * x0 + 1))
+sinh = pointwise("sinh", "sinh", lambda x0: cosh(x0))
+cosh: OpFunction = pointwise("cosh", "cosh", lambda x0: sinh(x0))
+tanh = row("tanh", "tanh", arity=1, promote="float", saves=("out",), batch=elementwise,
+           vjp=(lambda ct, out: tanh_backward(ct, out),), jvp=(lambda dx, out: tanh_backward(dx, conj(out)),))
+asinh = pointwise("asinh", "arcsinh", lambda x0: rsqrt(x0 * x0 + 1))
+acosh = pointwise("acosh", "arccosh", lambda x0: rsqrt(x0 + 1) * rsqrt(x0 - 1) if x0.dtype.is_complex else rsqrt(x0 * x0 - 1))
+atanh = pointwise("atanh", "arctanh", lambda x0: reciprocal(1 - x0 * x0))
+
 exp = pointwise("exp", "exp", lambda out: out)
-log = pointwise("log", "log", lambda x0: 1 / x0)
-tanh = pointwise("tanh", "tanh", lambda out: 1 - out * out)
-sqrt = pointwise("sqrt", "sqrt", lambda out: 0.5 / out)
+exp2 = pointwise("exp2", lambda xp, x0: xp.exp(x0 * math.log(2)) if x0.dtype.kind == "c" else xp.exp2(x0),
+                 lambda out: out * math.log(2))
+expm1 = pointwise("expm1", "expm1", lambda out: out + 1)
+log = pointwise("log", "log", lambda x0: reciprocal(x0))
+log2 = pointwise("log2", "log2", lambda x0: reciprocal(x0 * math.log(2)))
+log10 = pointwise("log10", "log10", lambda x0: reciprocal(x0 * math.log(10)))
+log1p = pointwise("log1p", "log1p", lambda x0: reciprocal(x0 + 1), node="Log1PBackward0")
+
+sqrt = pointwise("sqrt", "sqrt", lambda out: reciprocal(out + out))
+rsqrt: OpFunction = pointwise("rsqrt", lambda xp, x0: 1 / xp.sqrt(x0), lambda out: -0.5 * out * out * out)
+reciprocal: OpFunction = pointwise("reciprocal", "reciprocal", lambda out: -(out * out))
+erf = pointwise("erf", special.erf, lambda x0: 2 / math.sqrt(math.pi) * exp(-(x0 * x0)), refuses=NO_COMPLEX)
+erfc = pointwise("erfc", special.erfc, lambda x0: -2 / math.sqrt(math.pi) * exp(-(x0 * x0)), refuses=NO_COMPLEX)
+
+tanh_backward: OpFunction = row(
+    "tanh_backward", lambda xp, x0, x1: x0 * (1 - x1 * x1).conj(), arity=2, promote="arith", saves=("x0", "x1"),
+    batch=elementwise, vjp=(lambda ct, x1: tanh_backward(ct, conj(x1)), lambda ct, x0, x1: conj(ct) * (-2 * conj(x1) * x0)),
+    jvp=(lambda dx, x1: tanh_backward(dx, x1), lambda dx, x0, x1: x0 * conj(-2 * x1 * dx)),
+    doc="The cotangent of tanh's input, from that of its output, and the output.")
+
+
+def _atan2_slope(x0: Any, x1: Any) -> Any:
+    """What both rules of atan2 share: 1 / (x0^2 + x1^2)."""
+    return reciprocal(x0 * x0 + x1 * x1)
+
+
+atan2 = row("atan2", "arctan2", promote="float", saves=("x1", "x0"), batch=elementwise, refuses=NO_COMPLEX,
+            vjp=(lambda ct, x0, x1: ct * x1 * _atan2_slope(x0, x1), lambda ct, x0, x1: -ct * x0 * _atan2_slope(x0, x1)),
+            jvp=(lambda dx, x0, x1: dx * x1 * _atan2_slope(x0, x1), lambda dx, x0, x1: -dx * x0 * _atan2_slope(x0, x1)))
+
+
+# ---------------------------------------------------------------- steps, magnitude and parts of a number
+def _step(name: str, kernel: Any, refuses: dict[int, str] = NO_COMPLEX) -> OpFunction:
+    """A row that is constant between its jumps."""
+    return row(name, kernel, arity=1, promote="arith", batch=elementwise, refuses=refuses,
+               vjp=(lambda ct: zeros_like(ct),), jvp=(lambda dx: zeros_like(dx),))
+
+
+def _rounding(name: str) -> OpFunction:
+    return _step(name, lambda xp, x0: getattr(xp, name)(x0) if x0.dtype.kind == "f" else x0.copy(), {
+        BOOL: "", COMPLEX: f"{name} is not supported for complex inputs"})
+
+
+def _sign_kernel(xp: Any, x0: Array) -> Array:
+    """0 for nan too."""
+    positive = (x0 > 0).astype(x0.dtype)
+    return positive if x0.dtype.kind in "bu" else positive - (x0 < 0)
+
+
+def _sgn_kernel(xp: Any, x0: Array) -> Array:
+    if x0.dtype.kind != "c":
+        return _sign_kernel(xp, x0)
+    size = xp.abs(x0)
+    return xp.where(size == 0, 0, x0 / xp.where(size == 0, 1, size))
+
+
+def _sgn_rule(g: Tensor, x0: Tensor, out: Tensor) -> Tensor:
+    if not x0.dtype.is_complex:
+        return zeros_like(g)
+    size = abs(x0)
+    return choose(size == 0, 0, (g - out * out * conj(g)) / (2 * size))  # type: ignore[no-any-return]
+
+
+floor = _rounding("floor")
+ceil = _rounding("ceil")
+trunc = _rounding("trunc")
+_round = row("round", lambda xp, x0, decimals: xp.round(x0, decimals), promote="arith", batch=elementwise,
+             vjp=(lambda ct: zeros_like(ct),), jvp=(lambda dx: zeros_like(dx),), refuses=NO_BOOL_OR_COMPLEX)
+frac = row("frac", lambda xp, x0: x0 - xp.trunc(x0), arity=1, promote="arith", batch=elementwise,
+           vjp=(lambda ct: ct,), jvp=(lambda dx: dx,), refuses=ONLY_FLOAT, doc="x - trunc(x).  Source: torch.frac.")
+sign = _step("sign", _sign_kernel, {
+    COMPLEX: "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."})
+sgn = row("sgn", _sgn_kernel, arity=1, promote="arith", saves=("x0", "out"), batch=elementwise,
+          vjp=(_sgn_rule,), jvp=(_sgn_rule,), doc="x / abs(x), and 0 for 0.  Source: torch.sgn.")
+abs = row("abs", "absolute", arity=1, promote="arith", saves=("x0",), batch=elementwise, refuses={BOOL: ""},  # noqa: A001
+          vjp=(lambda ct, x0: ct * sgn(x0),), jvp=(lambda dx, x0: real(conj(dx) * sgn(x0)),))
+_real = row("real", lambda xp, x0: x0.real.copy(), fits=True, batch=same_bdim, vjp=(lambda ct: ct,), jvp="linear")
+_imag = row("imag", lambda xp, x0: x0.imag.copy(), fits=True, batch=same_bdim, vjp=(lambda ct: ct * 1j,), jvp="linear")
+
+
+def round(x: Tensor, *, decimals: int = 0) -> Tensor:  # noqa: A001  torch's name
+    """The nearest number with so many decimals, halves to the even one.  Source: torch.round."""
+    return _round(x, decimals=decimals)  # type: ignore[no-any-return]
+
+
+def real(x: Tensor) -> Tensor:
+    """The real part, copied; a real tensor itself.  Source: torch.real."""
+    return _real(x) if x.dtype.is_complex else x
+
+
+def imag(x: Tensor) -> Tensor:
+    """The imaginary part, copied.  Raises UsageError for a real tensor.  Source: torch.imag."""
+    if not x.dtype.is_complex:
+        msg = "imag is not implemented for tensors with non-complex dtypes."
+        raise UsageError(msg)
+    return _imag(x)  # type: ignore[no-any-return]
+
+
+_nan_to_num = row("nan_to_num", lambda xp, x0, **numbers: xp.nan_to_num(x0, **numbers), saves=("x0",), batch=same_bdim,
+                  vjp=(lambda ct, x0: ct * isfinite(x0),), jvp=(lambda dx, x0: dx * isfinite(x0),))
+
+
+def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """Numbers for nan and for the infinities (by default the largest of the dtype).  Source: torch.nan_to_num."""
+    return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)  # type: ignore[no-any-return]
+
+
+# torch's other names
+absolute, divide, multiply, negative, subtract, true_divide = abs, div, mul, neg, sub, true_div
