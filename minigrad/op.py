@@ -24,7 +24,7 @@ from .graph.node import record
 from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, share_memory
 from .dtypes import FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, UsageError
-from .state import State, below, current, show, tell, using
+from .state import State, below, current, show, tell, using, watched
 from .tensor import Tensor, fresh, link, storage_of
 
 if TYPE_CHECKING:
@@ -184,48 +184,52 @@ def _unary(op: Op) -> Callable[..., Any]:
     kernel = CPU.kernel(op.kernel)
 
     def call(x: Tensor) -> Any:
-        if type(x) is not Tensor:
+        try:
+            kind = x.kind
+        except AttributeError:
             return kernel(x) if isinstance(x, ARRAYS) else bind(op, (x,), {})
-        state = current()
-        if state.watchers:
+        if watched:
             return bind(op, (x,), {})
-        if x.kind.fast:
+        if kind.fast:
             array = kernel(x.value)
             out = Tensor()
             out.owner = None
-            out.value = array if type(array) is HOST_ARRAY else host_array(array)
-            out.kind = x.kind
             out.shape = x.shape
+            out.value = array if x.shape else host_array(array)
+            out.kind = kind
             out.node = None
             out.store = None
             out.extra = None
-            if x.node is not None and None not in state.grad_off:
-                record(op, None, (x,), out, _NO_PARAMS, state)
+            if x.node is not None:
+                state = current()
+                if None not in state.grad_off:
+                    record(op, None, (x,), out, _NO_PARAMS, state)
             return out
-        if x.owner in state.levels:
+        if x.owner in current().levels:
             return x.owner.process(op, (x,), _NO_PARAMS)  # type: ignore[union-attr]
         return bind(op, (x,), {})
     return call
 
 
 def _binary(op: Op) -> Callable[..., Any]:
-    """Two arguments, tensors of one kind or a python number second, go the same short ways."""
+    """Two arguments: tensors of one kind, or a python number second, go the same short ways."""
     kernel = CPU.kernel(op.kernel)
 
     def call(x: Any, y: Any) -> Any:
-        if type(x) is not Tensor:
+        try:
+            kind = x.kind
+        except AttributeError:
             return kernel(x, y) if isinstance(x, ARRAYS) else bind(op, (x, y), {})
-        kind = x.kind
-        if type(y) is Tensor:
-            b, node = y.value, x.node or y.node
-            if y.kind is not kind or y.owner is not x.owner:
+        other = type(y)
+        if other is Tensor:
+            if y.kind is not kind:
                 return bind(op, (x, y), {})
-        elif type(y) is float or type(y) is int:
-            b, node = y, x.node
+            b = y.value
+        elif other is float or other is int:
+            b = y
         else:
             return bind(op, (x, y), {})
-        state = current()
-        if state.watchers:
+        if watched:
             return bind(op, (x, y), {})
         if kind.fast:
             try:
@@ -234,16 +238,18 @@ def _binary(op: Op) -> Callable[..., Any]:
                 raise mismatch(op, (x, y), error) from None
             out = Tensor()
             out.owner = None
-            out.value = array if type(array) is HOST_ARRAY else host_array(array)
+            out.shape = shape = array.shape
+            out.value = array if shape else host_array(array)
             out.kind = kind
-            out.shape = array.shape
             out.node = None
             out.store = None
             out.extra = None
-            if node is not None and None not in state.grad_off:
-                record(op, None, (x, y), out, _NO_PARAMS, state)
+            if x.node is not None or (other is Tensor and y.node is not None):
+                state = current()
+                if None not in state.grad_off:
+                    record(op, None, (x, y), out, _NO_PARAMS, state)
             return out
-        if x.owner in state.levels:
+        if x.owner in current().levels and (other is not Tensor or y.owner is x.owner):
             return x.owner.process(op, (x, y), _NO_PARAMS)
         return bind(op, (x, y), {})
     return call

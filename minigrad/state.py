@@ -9,7 +9,7 @@ Upstream: the DynamicLayer stack and every other thread-local that at::ThreadLoc
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from . import dtypes
 from .backend import CPU, Device
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .interpreters.base import Interpreter
 
 
-class State(NamedTuple):
+class State:
     """Everything an op's meaning depends on, besides its arguments."""
 
     levels: tuple[Interpreter, ...] = ()
@@ -49,6 +49,25 @@ class State(NamedTuple):
     default_device: Device = CPU
 
 
+    def __init__(self) -> None:
+        self.__dict__.update({name: getattr(State, name) for name in State.__annotations__})
+
+    def _replace(self, **changes: Any) -> State:
+        """The same state with some fields changed."""
+        new = _new(State)
+        fields = new.__dict__
+        fields.update(self.__dict__)
+        fields.update(changes)
+        return new
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        msg = f"State is immutable: put another in force instead of setting {name}."
+        raise AttributeError(msg)
+
+
+_new = object.__new__
+
+
 class Watcher:
     """Told of what happens while it is in `State.watchers`; does nothing with it unless overridden."""
 
@@ -62,6 +81,10 @@ _STATE: ContextVar[State] = ContextVar("minigrad.state", default=State())  # noq
 current: Callable[[], State] = _STATE.get
 
 
+watched: set[using] = set()
+"""The blocks, in any thread, whose State has watchers: while there are none, an op need not read its own. [NOTE fast-path]"""
+
+
 class using:  # noqa: N801  reads as a statement
     """`with using(state):` runs a block under that state, and puts the old value back whatever happens."""
 
@@ -73,11 +96,14 @@ class using:  # noqa: N801  reads as a statement
     def __enter__(self) -> State:
         self.old = _STATE.get()
         _STATE.set(self.new)
+        if self.new.watchers:
+            watched.add(self)
         return self.new
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
         _STATE.set(self.old)
+        watched.discard(self)
 
 
 class level:  # noqa: N801  reads as a statement
