@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import autograd
-from .ops import activation, choice, creation, inplace, pointwise, reduction, shape, transfer
+from .ops import activation, choice, creation, inplace, linalg, pointwise, random, reduction, shape, transfer
 from .ops.inplace import in_place
 from .tensor import Tensor
 
@@ -214,6 +214,31 @@ T.bitwise_not_ = in_place(choice.bitwise_not, "bitwise_not_")
 T.clamp_ = T.clip_ = in_place(choice.clamp, "clamp_")
 T.clamp_min_ = in_place(choice.clamp_min, "clamp_min_")
 T.clamp_max_ = in_place(choice.clamp_max, "clamp_max_")
+
+# ---------------------------------------------------------------- products of vectors and matrices
+T.__matmul__ = _or_not_implemented(linalg.matmul)
+T.matmul = linalg.matmul
+T.mm = linalg.mm
+T.bmm = linalg.bmm
+T.mv = linalg.mv
+T.dot = linalg.dot
+T.vdot = linalg.vdot
+T.outer = T.ger = linalg.outer
+T.addmm = linalg.addmm
+T.baddbmm = linalg.baddbmm
+T.kron = linalg.kron
+T.adjoint = linalg.adjoint
+T.addmm_ = in_place(linalg.addmm, "addmm_", reads_input=False)
+T.baddbmm_ = in_place(linalg.baddbmm, "baddbmm_", reads_input=False)
+
+# ---------------------------------------------------------------- random numbers
+T.bernoulli = random.bernoulli
+T.multinomial = random.multinomial
+T.uniform_ = random.uniform_
+T.normal_ = random.normal_
+T.exponential_ = random.exponential_
+T.bernoulli_ = random.bernoulli_
+T.random_ = random.random_
 
 # ---------------------------------------------------------------- sums, shapes, copies
 T.sum = reduction.sum
