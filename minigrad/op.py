@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .graph.node import record
 from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, share_memory
-from .dtypes import FLOAT, dtype, of_scalar, result_type
+from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, UsageError
 from .state import State, below, current, show, tell, using, watched
 from .tensor import Tensor, fresh, link, storage_of
@@ -106,6 +106,9 @@ def _at_hand(name: str, inputs: list[Any], outs: Any, params: dict[str, Any]) ->
     return params[name]
 
 
+ANY_BOOL = -1
+
+
 class Op:
     """One row.
 
@@ -118,7 +121,8 @@ class Op:
     view      the output may share memory with the first input
     elementwise  its rules are made of operators and elementwise ops alone, so that they mean the same on arrays
     fits      cotangents are brought back to each input's shape and dtype (what promote implies)
-    refuses   categories of the common dtype that torch has no kernel for, with its words, or "" for its usual ones
+    refuses   categories of the common dtype that torch has no kernel for (ANY_BOOL: any bool input), with its words, or ""
+              for its usual ones
     """
 
     __slots__ = ("batch", "broadcasts", "call", "elementwise", "formulas", "joint", "jvp", "kernel", "name", "node_name",
@@ -372,8 +376,8 @@ def _promoted(op: Op, args: tuple[Any, ...], state: State) -> list[Any]:
     common = args[0].dtype if op.promote == "first" else result_type(shaped, zero_dim, scalars)
     if op.promote == "float" and common.category < FLOAT:
         common = state.default_dtype
-    if common.category in op.refuses:
-        raise UsageError(op.refuses[common.category] or f"\"{op.name}\" not implemented for '{common.name}'")
+    if op.refuses:
+        _refuse(op, common, [*shaped, *zero_dim, *scalars])
     target = NUMPY_DTYPE[common]
     on = next(x for x in args if type(x) is Tensor).device
     arrays = []
@@ -385,6 +389,14 @@ def _promoted(op: Op, args: tuple[Any, ...], state: State) -> list[Any]:
         else:
             arrays.append(x)
     return arrays
+
+
+def _refuse(op: Op, common: dtype, given: list[dtype]) -> None:
+    found = op.refuses.get(common.category)
+    if found is None and any(d.category == BOOL for d in given):
+        found = op.refuses.get(ANY_BOOL)
+    if found is not None:
+        raise UsageError(found or f"\"{op.name}\" not implemented for '{common.name}'")
 
 
 def mismatch(op: Op, args: tuple[Any, ...], error: Exception) -> UsageError:

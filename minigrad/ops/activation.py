@@ -10,7 +10,7 @@ from ..errors import UsageError
 from ..op import OpFunction, row
 from . import special
 from .batching import elementwise
-from .choice import NO_COMPLEX, ONLY_FLOAT, choose, clamp_max
+from .choice import NO_BOOL_OR_COMPLEX, NO_COMPLEX, ONLY_FLOAT, choose
 from .pointwise import conj, erf, exp, tanh
 
 if TYPE_CHECKING:
@@ -29,32 +29,34 @@ def _wide(kernel: Callable[..., Array]) -> Callable[..., Array]:
     return wide
 
 
-def activation(name: str, kernel: Callable[..., Array], vjp: Callable[..., Tensor], *, saves: str = "x0", arity: int = 0,
-               refuses: dict[int, str] = ONLY_FLOAT) -> OpFunction:
+def activation(name: str, kernel: Callable[..., Array], vjp: Callable[..., Tensor], *, saves: str = "x0",
+               **options: Any) -> OpFunction:
     """A row of one real input, whose rule serves both modes: its Jacobian is diagonal."""
-    return row(name, kernel, arity=arity, promote="arith", saves=(saves,), batch=elementwise, vjp=(vjp,), jvp=(vjp,),
-               refuses=refuses)
+    return row(name, kernel, promote="arith", saves=(saves,), batch=elementwise, vjp=(vjp,), jvp=(vjp,),
+               **{"refuses": ONLY_FLOAT, **options})
 
 
 # ---------------------------------------------------------------- with a corner
-relu = activation("relu", lambda xp, x0: xp.maximum(x0, 0), lambda ct, out: threshold_backward(ct, out, threshold=0),
-                  saves="out", arity=1, refuses={BOOL: "Boolean inputs not supported for relu", COMPLEX: ""})
+relu = activation("relu", lambda xp, x0: xp.maximum(x0, 0), lambda ct, out: relu_backward(ct, out), saves="out", arity=1,
+                  elementwise=True, refuses={BOOL: "Boolean inputs not supported for relu", COMPLEX: ""})
+
+relu_backward: OpFunction = row(
+    "threshold_backward", lambda xp, x0, x1: xp.where(x1 <= 0, 0, x0), arity=2, promote="arith", saves=("x1",),
+    batch=elementwise, elementwise=True,
+    vjp=(lambda ct, x1: relu_backward(ct, x1), None), jvp=(lambda dx, x1: relu_backward(dx, x1), None),
+    doc="The cotangent of relu's input, from that of its output, and the output.")
 
 _threshold = activation("threshold",
                         lambda xp, x0, threshold, value: xp.where(x0 <= threshold, value, x0).astype(x0.dtype, copy=False),
-                        lambda ct, x0, threshold: threshold_backward(ct, x0, threshold=threshold), refuses=NO_COMPLEX)
-
-threshold_backward: OpFunction = row(
-    "threshold_backward", lambda xp, x0, x1, threshold: xp.where(x1 <= threshold, 0, x0), promote="arith", saves=("x1",),
-    batch=elementwise, vjp=(lambda ct, x1, threshold: threshold_backward(ct, x1, threshold=threshold), None),
-    jvp=(lambda dx, x1, threshold: threshold_backward(dx, x1, threshold=threshold), None),
-    doc="The cotangent where x1 is above the threshold (or nan), else 0.")
+                        lambda ct, x0, threshold: choose(x0 <= threshold, 0, ct),
+                        refuses=NO_BOOL_OR_COMPLEX)
 
 _leaky_relu = activation("leaky_relu", lambda xp, x0, negative_slope: xp.where(x0 > 0, x0, x0 * negative_slope),
                          lambda ct, x0, negative_slope: choose(x0 > 0, ct, ct * negative_slope))
 
 _hardtanh = activation("hardtanh", lambda xp, x0, min_val, max_val: xp.clip(x0, min_val, max_val).astype(x0.dtype, copy=False),
-                       lambda ct, x0, min_val, max_val: choose((x0 <= min_val) | (x0 >= max_val), 0, ct), refuses=NO_COMPLEX)
+                       lambda ct, x0, min_val, max_val: choose((x0 > min_val) & (x0 < max_val), ct, 0),
+                       refuses=NO_BOOL_OR_COMPLEX)
 
 
 @_wide
@@ -63,7 +65,7 @@ def _elu_kernel(xp: Any, x0: Array, alpha: float, scale: float, input_scale: flo
 
 
 def _elu_rule(ct: Tensor, x0: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
-    below = alpha * scale * input_scale * exp(clamp_max(x0, 0) * input_scale)
+    below = alpha * scale * input_scale * exp(choose(x0 >= 0, 0, x0) * input_scale)
     return ct * choose(x0 > 0, scale, below)  # type: ignore[no-any-return]
 
 
@@ -99,12 +101,12 @@ def _sigmoid_kernel(xp: Any, x0: Array) -> Array:
     return xp.where(x0 < 0, small, 1) / (1 + small)
 
 
-sigmoid = row("sigmoid", _sigmoid_kernel, arity=1, promote="float", saves=("out",), batch=elementwise,
+sigmoid = row("sigmoid", _sigmoid_kernel, arity=1, promote="float", saves=("out",), batch=elementwise, elementwise=True,
               vjp=(lambda ct, out: sigmoid_backward(ct, out),), jvp=(lambda dx, out: sigmoid_backward(dx, conj(out)),))
 
 sigmoid_backward: OpFunction = row(
     "sigmoid_backward", lambda xp, x0, x1: x0 * ((1 - x1) * x1).conj(), arity=2, promote="arith", saves=("x0", "x1"),
-    batch=elementwise,
+    batch=elementwise, elementwise=True,
     vjp=(lambda ct, x1: sigmoid_backward(ct, conj(x1)), lambda ct, x0, x1: conj(ct) * x0 * conj(1 - 2 * x1)),
     jvp=(lambda dx, x1: sigmoid_backward(dx, x1), lambda dx, x0, x1: x0 * conj(dx * (1 - 2 * x1))),
     doc="The cotangent of sigmoid's input, from that of its output, and the output.")
@@ -135,7 +137,8 @@ def _silu_slope(x0: Tensor) -> Tensor:
     return s * (1 + x0 * (1 - s))  # type: ignore[no-any-return]
 
 
-silu = activation("silu", _wide(lambda xp, x0: x0 * _sigmoid_kernel(xp, x0)), lambda ct, x0: ct * _silu_slope(x0), arity=1)
+silu = activation("silu", _wide(lambda xp, x0: x0 * _sigmoid_kernel(xp, x0)), lambda ct, x0: ct * _silu_slope(x0), arity=1,
+                  elementwise=True)
 
 
 def _mish_slope(x0: Tensor) -> Tensor:

@@ -109,7 +109,7 @@ clamp_max = row("clamp_max", "minimum", promote="arith", saves=("x1", "x0"), bat
                 refuses=_NO_CLAMP, doc="x, but at most `max`, a tensor or a number.  Source: torch.clamp_max.")
 
 _clamp = row("clamp", lambda xp, x0, x1, x2: xp.minimum(xp.maximum(x0, x1), x2), promote="arith", saves=("x2", "x1", "x0"),
-             batch=elementwise, vjp=_BOTH_RULES, jvp=_BOTH_RULES, refuses=_NO_CLAMP)
+             node="ClampBackward1", batch=elementwise, vjp=_BOTH_RULES, jvp=_BOTH_RULES, refuses=_NO_CLAMP)
 
 
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002  torch's names

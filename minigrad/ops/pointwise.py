@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import BOOL, COMPLEX, FLOAT, INT
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..op import ANY_BOOL, OpFunction, row
 from ..tensor import Tensor
 from . import special
 from .batching import elementwise, same_bdim
@@ -39,8 +39,7 @@ def conj(x: Any) -> Any:
     return x.conjugate()
 
 
-def pointwise(name: str, kernel: Any, derivative: Callable[[Tensor], Tensor], *,
-              refuses: dict[int, str] | None = None, node: str | None = None) -> OpFunction:
+def pointwise(name: str, kernel: Any, derivative: Callable[[Tensor], Tensor], **options: Any) -> OpFunction:
     """A row of one input; `derivative` names its parameter x0 or out, and that is what is saved."""
     def vjp_x0(ct: Tensor, x0: Tensor) -> Any:
         return ct * conj(derivative(x0))
@@ -56,29 +55,33 @@ def pointwise(name: str, kernel: Any, derivative: Callable[[Tensor], Tensor], *,
 
     of_out = derivative.__code__.co_varnames[0] == "out"
     return row(name, kernel, arity=1, promote="float", saves=("out",) if of_out else ("x0",), batch=elementwise,
-               vjp=(vjp_out if of_out else vjp_x0,), jvp=(jvp_out if of_out else jvp_x0,), refuses=refuses, node=node)
+               vjp=(vjp_out if of_out else vjp_x0,), jvp=(jvp_out if of_out else jvp_x0,),
+               **{"elementwise": True, **options})
 
 
 # ---------------------------------------------------------------- arithmetic
-add_row = row("add", "add", arity=2, promote="arith", batch=elementwise,
+_INVERT = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+
+add_row = row("add", "add", arity=2, promote="arith", batch=elementwise, elementwise=True,
               vjp=(lambda ct: ct, lambda ct: ct), jvp=(lambda dx: dx, lambda dx: dx))
 
-sub_row = row("sub", "subtract", arity=2, promote="arith", batch=elementwise,
+sub_row = row("sub", "subtract", arity=2, promote="arith", batch=elementwise, elementwise=True,
               vjp=(lambda ct: ct, lambda ct: -ct), jvp=(lambda dx: dx, lambda dx: -dx), refuses={
                   BOOL: "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                        "`logical_xor()` operator instead."})
+                        "`logical_xor()` operator instead.",
+                  ANY_BOOL: "Subtraction, the `-` operator, with a bool tensor is not supported. " + _INVERT})
 
-mul = row("mul", "multiply", arity=2, promote="arith", saves=("x1", "x0"), batch=elementwise,
+mul = row("mul", "multiply", arity=2, promote="arith", saves=("x1", "x0"), batch=elementwise, elementwise=True,
           vjp=(lambda ct, x1: ct * conj(x1), lambda ct, x0: ct * conj(x0)),
           jvp=(lambda dx, x1: dx * x1, lambda dx, x0: dx * x0))
 
-true_div = row("div", "true_divide", arity=2, promote="float", saves=("x1", "x0"), batch=elementwise,
+true_div = row("div", "true_divide", arity=2, promote="float", saves=("x1", "x0"), batch=elementwise, elementwise=True,
                vjp=(lambda ct, x1: ct / conj(x1), lambda ct, x0, x1: -ct * conj((x0 / x1) / x1)),
                jvp=(lambda dx, x1: dx / x1, lambda dx, x1, out: -dx * (out / x1)))
 
-neg = row("neg", "negative", arity=1, promote="arith", batch=elementwise, vjp=(lambda ct: -ct,), jvp="linear", refuses={
-    BOOL: "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
-          "`~` or `logical_not()` operator instead."})
+neg = row("neg", "negative", arity=1, promote="arith", batch=elementwise, elementwise=True,
+          vjp=(lambda ct: -ct,), jvp="linear", refuses={
+              BOOL: "Negation, the `-` operator, on a bool tensor is not supported. " + _INVERT})
 
 _conj = row("conj", "conjugate", arity=1, promote="arith", batch=elementwise, vjp=(conj,), jvp="linear")
 
@@ -94,10 +97,11 @@ def sub(x: Any, y: Any, *, alpha: Any = 1) -> Tensor:
 
 
 def _scaled(x: Any, y: Any, alpha: Any) -> Any:
-    if isinstance(alpha, float) and result_type(x, y).category < FLOAT:
+    common = result_type(x, y)
+    if isinstance(alpha, float) and common.category < FLOAT:
         msg = "For integral input tensors, argument alpha must not be a floating point number."
         raise UsageError(msg)
-    return y * alpha
+    return (y.to(common) * alpha).to(common) if isinstance(y, Tensor) else y * alpha
 
 
 def _floor_kernel(xp: Any, x0: Array, x1: Array) -> Array:
@@ -143,7 +147,7 @@ def _floor_divide_rule(ct: Tensor) -> Tensor:
     raise UsageError(msg)
 
 
-floor_divide = row("floor_divide", _floor_kernel, promote="arith", batch=elementwise, node="NotImplemented",
+floor_divide = row("floor_divide", _floor_kernel, promote="arith", batch=elementwise, node="torch::autograd::NotImplemented",
                    vjp=(_floor_divide_rule, _floor_divide_rule), jvp=(_floor_divide_rule, _floor_divide_rule),
                    refuses=NO_BOOL_OR_COMPLEX)
 
@@ -159,12 +163,12 @@ def _fmod_kernel(xp: Any, x0: Array, x1: Array) -> Array:
 
 
 remainder = row("remainder", _remainder_kernel, promote="arith", saves=("x1", "x0"), batch=elementwise,
-                node="RemainderBackward1", refuses=NO_BOOL_OR_COMPLEX, doc="x - y * floor(x / y).  Source: torch.remainder.",
+                refuses=NO_BOOL_OR_COMPLEX, doc="x - y * floor(x / y).  Source: torch.remainder.",
                 vjp=(lambda ct: ct, lambda ct, x0, x1: -ct * div(x0, x1, rounding_mode="floor")),
                 jvp=(lambda dx: dx, lambda dx, x0, x1: -dx * div(x0, x1, rounding_mode="floor")))
 
 fmod = row("fmod", _fmod_kernel, promote="arith", saves=("x1", "x0"), batch=elementwise,
-           node="FmodBackward1", refuses=NO_BOOL_OR_COMPLEX, doc="x - y * trunc(x / y).  Source: torch.fmod.",
+           refuses=NO_BOOL_OR_COMPLEX, doc="x - y * trunc(x / y).  Source: torch.fmod.",
            vjp=(lambda ct: ct, lambda ct, x0, x1: -ct * div(x0, x1, rounding_mode="trunc")),
            jvp=(lambda dx: dx, lambda dx, x0, x1: -dx * div(x0, x1, rounding_mode="trunc")))
 
@@ -173,10 +177,10 @@ def _lerp_kernel(xp: Any, x0: Array, x1: Array, x2: Array) -> Array:
     return xp.where(xp.abs(x2) < 0.5, x0 + x2 * (x1 - x0), x1 - (x1 - x0) * (1 - x2))  # noqa: PLR2004
 
 
-lerp = row("lerp", _lerp_kernel, promote="arith", saves=("x1", "x0", "x2"), batch=elementwise, refuses={BOOL: "", INT: ""},
+lerp = row("lerp", _lerp_kernel, promote="arith", saves=("x1", "x0", "x2"), batch=elementwise,
            vjp=(lambda ct, x2: ct * conj(1 - x2), lambda ct, x2: ct * conj(x2), lambda ct, x0, x1: ct * conj(x1 - x0)),
            jvp=(lambda dx, x2: dx * (1 - x2), lambda dx, x2: dx * x2, lambda dx, x0, x1: dx * (x1 - x0)),
-           doc="start + weight * (end - start), exact at weight 1.  Source: torch.lerp.")
+           refuses={BOOL: "", INT: ""}, doc="start + weight * (end - start), exact at weight 1.  Source: torch.lerp.")
 
 _addcmul = row("addcmul", lambda xp, x0, x1, x2, value: x0 + value * x1 * x2, promote="arith", saves=("x1", "x2"),
                batch=elementwise,
@@ -203,7 +207,7 @@ def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> T
 
 # ---------------------------------------------------------------- powers
 def _number_slope(x0: Tensor, x1: Any) -> Tensor:
-    return zeros_like(x0) if x1 == 0 else x1 * pow(x0, x1 - 1)
+    return x1 * _pow_number(x0, x1 - 1 if x1 else 0)  # type: ignore[no-any-return]  # 0 * x0 ** 0 is zero everywhere
 
 
 def _base_slope(x0: Any, x1: Tensor) -> Tensor:
@@ -217,11 +221,20 @@ def _exponent_slope(x0: Any, x1: Tensor, out: Tensor) -> Tensor:
     return choose((base == 0) & grows, 0, out * log(base))  # type: ignore[no-any-return]
 
 
-_pow_number = row("pow", lambda xp, x0, x1: x0 ** x1, arity=2, promote="arith", saves=("x0", "x1"), batch=elementwise,
-                  vjp=(lambda ct, x0, x1: ct * conj(_number_slope(x0, x1)), None),
-                  jvp=(lambda dx, x0, x1: dx * _number_slope(x0, x1), None))
+def _pow_kernel(xp: Any, x0: Array, x1: Array) -> Array:
+    """Of ints, a negative exponent gives what is left of 1 / x0 ** -x1 without a fraction."""
+    kind = (x1 if hasattr(x1, "dtype") else x0).dtype
+    if kind.kind in "fc":
+        return x0 ** x1
+    whole = xp.power(x0, xp.maximum(x1, 0))
+    return xp.where(x1 < 0, (x0 == 1) + (x0 == -1) * (1 - 2 * (x1 % 2)), whole).astype(kind)
 
-_pow = row("pow", "power", promote="arith", saves=("x1", "x0", "out"), batch=elementwise, node="PowBackward1",
+
+_pow_number: OpFunction = row(
+    "pow", _pow_kernel, arity=2, promote="arith", saves=("x0", "x1"), batch=elementwise, elementwise=True,
+    vjp=(lambda ct, x0, x1: ct * conj(_number_slope(x0, x1)), None), jvp=(lambda dx, x0, x1: dx * _number_slope(x0, x1), None))
+
+_pow = row("pow", _pow_kernel, promote="arith", saves=("x1", "x0", "out"), batch=elementwise, node="PowBackward1",
            vjp=(lambda ct, x0, x1: ct * conj(_base_slope(x0, x1)),
                 lambda ct, x0, x1, out: ct * conj(_exponent_slope(x0, x1, out))),
            jvp=(lambda dx, x0, x1: dx * _base_slope(x0, x1), lambda dx, x0, x1, out: dx * _exponent_slope(x0, x1, out)),
@@ -230,7 +243,12 @@ _pow = row("pow", "power", promote="arith", saves=("x1", "x0", "out"), batch=ele
 
 def pow(x: Any, exponent: Any) -> Tensor:  # noqa: A001  torch's name
     """x to a power; either may be a number.  Raises UsageError for an int to a negative number.  Source: torch.pow."""
-    return _pow(x, exponent) if type(exponent) is Tensor else _pow_number(x, exponent)  # type: ignore[no-any-return]
+    if type(exponent) is Tensor:
+        return _pow(x, exponent)  # type: ignore[no-any-return]
+    if type(exponent) is int and exponent < 0 and x.dtype.category < FLOAT:
+        msg = "Integers to negative integer powers are not allowed."
+        raise UsageError(msg)
+    return _pow_number(x, exponent)  # type: ignore[no-any-return]
 
 
 def square(x: Tensor) -> Tensor:
@@ -247,10 +265,11 @@ acos = pointwise("acos", "arccos", lambda x0: -rsqrt(1 - x0 * x0))
 atan = pointwise("atan", "arctan", lambda x0: reciprocal(x0 * x0 + 1))
 sinh = pointwise("sinh", "sinh", lambda x0: cosh(x0))
 cosh: OpFunction = pointwise("cosh", "cosh", lambda x0: sinh(x0))
-tanh = row("tanh", "tanh", arity=1, promote="float", saves=("out",), batch=elementwise,
+tanh = row("tanh", "tanh", arity=1, promote="float", saves=("out",), batch=elementwise, elementwise=True,
            vjp=(lambda ct, out: tanh_backward(ct, out),), jvp=(lambda dx, out: tanh_backward(dx, conj(out)),))
 asinh = pointwise("asinh", "arcsinh", lambda x0: rsqrt(x0 * x0 + 1))
-acosh = pointwise("acosh", "arccosh", lambda x0: rsqrt(x0 + 1) * rsqrt(x0 - 1) if x0.dtype.is_complex else rsqrt(x0 * x0 - 1))
+acosh = pointwise("acosh", "arccosh", elementwise=False, derivative=lambda x0: (
+    rsqrt(x0 + 1) * rsqrt(x0 - 1) if x0.dtype.is_complex else rsqrt(x0 * x0 - 1)))
 atanh = pointwise("atanh", "arctanh", lambda x0: reciprocal(1 - x0 * x0))
 
 exp = pointwise("exp", "exp", lambda out: out)
@@ -270,7 +289,8 @@ erfc = pointwise("erfc", special.erfc, lambda x0: -2 / math.sqrt(math.pi) * exp(
 
 tanh_backward: OpFunction = row(
     "tanh_backward", lambda xp, x0, x1: x0 * (1 - x1 * x1).conj(), arity=2, promote="arith", saves=("x0", "x1"),
-    batch=elementwise, vjp=(lambda ct, x1: tanh_backward(ct, conj(x1)), lambda ct, x0, x1: conj(ct) * (-2 * conj(x1) * x0)),
+    batch=elementwise, elementwise=True,
+    vjp=(lambda ct, x1: tanh_backward(ct, conj(x1)), lambda ct, x0, x1: conj(ct) * (-2 * conj(x1) * x0)),
     jvp=(lambda dx, x1: tanh_backward(dx, x1), lambda dx, x0, x1: x0 * conj(-2 * x1 * dx)),
     doc="The cotangent of tanh's input, from that of its output, and the output.")
 
@@ -280,7 +300,8 @@ def _atan2_slope(x0: Any, x1: Any) -> Any:
     return reciprocal(x0 * x0 + x1 * x1)
 
 
-atan2 = row("atan2", "arctan2", promote="float", saves=("x1", "x0"), batch=elementwise, refuses=NO_COMPLEX,
+atan2 = row("atan2", "arctan2", arity=2, promote="float", saves=("x1", "x0"), batch=elementwise, elementwise=True,
+            refuses=NO_COMPLEX,
             vjp=(lambda ct, x0, x1: ct * x1 * _atan2_slope(x0, x1), lambda ct, x0, x1: -ct * x0 * _atan2_slope(x0, x1)),
             jvp=(lambda dx, x0, x1: dx * x1 * _atan2_slope(x0, x1), lambda dx, x0, x1: -dx * x0 * _atan2_slope(x0, x1)))
 
@@ -326,7 +347,7 @@ frac = row("frac", lambda xp, x0: x0 - xp.trunc(x0), arity=1, promote="arith", b
            vjp=(lambda ct: ct,), jvp=(lambda dx: dx,), refuses=ONLY_FLOAT, doc="x - trunc(x).  Source: torch.frac.")
 sign = _step("sign", _sign_kernel, {
     COMPLEX: "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."})
-sgn = row("sgn", _sgn_kernel, arity=1, promote="arith", saves=("x0", "out"), batch=elementwise,
+sgn = row("sgn", _sgn_kernel, promote="arith", saves=("x0", "out"), batch=elementwise,
           vjp=(_sgn_rule,), jvp=(_sgn_rule,), doc="x / abs(x), and 0 for 0.  Source: torch.sgn.")
 abs = row("abs", "absolute", arity=1, promote="arith", saves=("x0",), batch=elementwise, refuses={BOOL: ""},  # noqa: A001
           vjp=(lambda ct, x0: ct * sgn(x0),), jvp=(lambda dx, x0: real(conj(dx) * sgn(x0)),))
