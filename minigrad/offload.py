@@ -13,30 +13,29 @@ from weakref import WeakKeyDictionary, ref
 
 from .backend import CPU, address, is_dense, strided
 from .graph.saved import Hooks, Site
-from .tensor import Storage, Tensor, alias, counted_storage, fresh, storage_of
+from .tensor import Kind, Storage, Tensor, alias, base_tensor, counted_storage, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .backend import Array, Device
-    from .dtypes import dtype
+    from .backend import Array
 
 
 class HostCopy:
     """The memory of one storage, copied; and the device memory it was last brought back to, while that lives."""
 
-    __slots__ = ("array", "back", "device")
+    __slots__ = ("array", "back", "kind")
 
-    def __init__(self, array: Array, device: Device) -> None:
-        self.array = device.to_host(array)
-        self.device = device
+    def __init__(self, array: Array, kind: Kind) -> None:
+        self.array = kind.device.to_host(array)
+        self.kind = kind
         self.back: ref[Storage] | None = None
 
     def restored(self) -> Storage:
         """The memory on its device."""
         store = None if self.back is None else self.back()
         if store is None:
-            store = counted_storage(self.device.from_host(self.array), self.device)
+            store = counted_storage(self.kind.device.from_host(self.array), self.kind)
             self.back = ref(store)
         return store
 
@@ -44,11 +43,11 @@ class HostCopy:
 class OnHost:
     """A packed tensor: a host copy, and where in that memory the tensor lies."""
 
-    __slots__ = ("copy", "dtype", "offset", "shape", "strides")
+    __slots__ = ("copy", "kind", "offset", "shape", "strides")
 
     def __init__(self, copy: HostCopy, root: Array, base: Tensor) -> None:
         self.copy = copy
-        self.dtype: dtype = base.dtype
+        self.kind = base.kind
         self.shape = base.value.shape
         self.strides = base.value.strides
         self.offset = address(base.value) - address(root)
@@ -56,7 +55,7 @@ class OnHost:
     def restored(self) -> Tensor:
         """The tensor on its device, with the strides it had."""
         store = self.copy.restored()
-        return fresh(strided(store.array, self.shape, self.strides, self.offset), self.dtype, self.copy.device, store)
+        return base_tensor(strided(store.array, self.shape, self.strides, self.offset), self.kind, self.shape, store)
 
 
 class Offload(Hooks):
@@ -91,11 +90,11 @@ class Offloading:
         store = storage_of(base)
         if not is_dense(store.array):
             self.count += 1
-            return OnHost(HostCopy(base.value, base.device), base.value, base)
+            return OnHost(HostCopy(base.value, base.kind), base.value, base)
         made = self.copies.setdefault(store, {}) if self.dedupe else {}
         copy = made.get(store.version)
         if copy is None:
-            copy = made[store.version] = HostCopy(store.array, base.device)
+            copy = made[store.version] = HostCopy(store.array, base.kind)
             self.count += 1
         return OnHost(copy, store.array, base)
 

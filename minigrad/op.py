@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from .graph.node import record
+from .graph.node import NO_PARAMS, Plan, record, record_binary, record_unary
 from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, share_memory
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, UsageError
@@ -158,6 +158,11 @@ class Op:
             msg = f"the vjp of {name} reads {sorted(unsaved)}, which its row does not declare in `saves`."
             raise TypeError(msg)
 
+    def plan(self, needs: int) -> Plan:
+        """The plan for inputs of which those require grad whose bit is set, below a leading 1; made once."""
+        made = self.plans[needs] = Plan(self, tuple(bit == "1" for bit in bin(needs)[3:]))
+        return made
+
     def expand(self, name: str, n: int) -> tuple[str, ...]:
         return expand(name, n)
 
@@ -191,7 +196,7 @@ def _unary(op: Op) -> Callable[..., Any]:
         try:
             kind = x.kind
         except AttributeError:
-            return kernel(x) if isinstance(x, ARRAYS) else bind(op, (x,), {})
+            return bind(op, (x,), {})
         if watched:
             return bind(op, (x,), {})
         if kind.fast:
@@ -207,10 +212,13 @@ def _unary(op: Op) -> Callable[..., Any]:
             if x.node is not None:
                 state = current()
                 if None not in state.grad_off:
-                    record(op, None, (x,), out, _NO_PARAMS, state)
+                    if state.hooks is None:
+                        record_unary(op, None, x, out)
+                    else:
+                        record(op, None, (x,), out, NO_PARAMS, state)
             return out
         if x.owner in current().levels:
-            return x.owner.process(op, (x,), _NO_PARAMS)  # type: ignore[union-attr]
+            return x.owner.process(op, (x,), NO_PARAMS)  # type: ignore[union-attr]
         return bind(op, (x,), {})
     return call
 
@@ -223,7 +231,7 @@ def _binary(op: Op) -> Callable[..., Any]:
         try:
             kind = x.kind
         except AttributeError:
-            return kernel(x, y) if isinstance(x, ARRAYS) else bind(op, (x, y), {})
+            return bind(op, (x, y), {})
         other = type(y)
         if other is Tensor:
             if y.kind is not kind:
@@ -251,16 +259,17 @@ def _binary(op: Op) -> Callable[..., Any]:
             if x.node is not None or (other is Tensor and y.node is not None):
                 state = current()
                 if None not in state.grad_off:
-                    record(op, None, (x, y), out, _NO_PARAMS, state)
+                    if state.hooks is None:
+                        record_binary(op, None, x, y, out)
+                    else:
+                        record(op, None, (x, y), out, NO_PARAMS, state)
             return out
         if x.owner in current().levels and (other is not Tensor or y.owner is x.owner):
-            return x.owner.process(op, (x, y), _NO_PARAMS)
+            return x.owner.process(op, (x, y), NO_PARAMS)
         return bind(op, (x, y), {})
     return call
 
 
-ARRAYS = (HOST_ARRAY, HOST_SCALAR)
-_NO_PARAMS: dict[str, Any] = {}
 
 
 # ---------------------------------------------------------------- binding: an op meets the stack

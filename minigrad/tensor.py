@@ -52,13 +52,19 @@ class Storage:
     Source: torch.UntypedStorage; the version is c10::VariableVersion.
     """
 
-    __slots__ = ("__weakref__", "array", "device", "maker", "version")
+    __slots__ = ("__weakref__", "array", "kind", "maker", "version")
 
     array: Array
-    device: Device
+    kind: Kind
     version: int
     maker: Any
     """The checkpointed region that made it, where one did. [NOTE captured-tensors]"""
+
+    def unpack(self) -> Tensor:
+        """The tensor that is this whole memory, as it was before any write: a storage is its own saved tensor."""
+        if self.version:
+            raise modified(self.kind.dtype, self, 0)
+        return base_tensor(self.array, self.kind, self.array.shape, self)
 
     def nbytes(self) -> int:
         """Bytes of the memory."""
@@ -77,7 +83,7 @@ class CountedStorage(Storage):
     counted: int
 
     def __del__(self) -> None:
-        self.device.stats.freed(self.counted)
+        self.kind.device.stats.freed(self.counted)
 
 
 class Extra:
@@ -382,8 +388,8 @@ def _unpickled(array: Array, device: str, requires_grad: bool) -> Tensor:
 
 def fresh(array: Array, d: dtype, device: Device, store: Storage | None = None) -> Tensor:
     """A base tensor around an array; without `store`, the array is memory that nobody else knows."""
-    return base_tensor(array, kind_of(d, device), array.shape,
-                       counted_storage(array, device) if store is None and device.counted else store)
+    kind = kind_of(d, device)
+    return base_tensor(array, kind, array.shape, counted_storage(array, kind) if store is None and device.counted else store)
 
 
 def base_tensor(array: Array, kind: Kind, shape: tuple[int, ...], store: Storage | None, node: Any = None,
@@ -469,21 +475,21 @@ def storage_of(base: Tensor) -> Storage:
     if store is None:
         base.store = store = Storage()
         store.array = base.value
-        store.device = base.kind.device
+        store.kind = base.kind
         store.version = 0
         store.maker = None
     return store
 
 
-def counted_storage(array: Array, device: Device) -> Storage:
+def counted_storage(array: Array, kind: Kind) -> Storage:
     """The storage of memory that its device counts."""
     store = CountedStorage()
     store.array = array
-    store.device = device
+    store.kind = kind
     store.version = 0
     store.maker = None
     store.counted = int(array.nbytes)
-    device.stats.allocated(store.counted)
+    kind.device.stats.allocated(store.counted)
     return store
 
 
@@ -491,6 +497,14 @@ def version_of(x: Tensor) -> int:
     """How often the memory at the bottom was written to."""
     store = bottom(x).store
     return 0 if store is None else store.version
+
+
+def modified(dtype: Any, store: Storage, expected: int) -> UsageError:
+    """The error of a saved tensor whose memory was written to since."""
+    return UsageError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{dtype} {list(store.array.shape)}], is at version {store.version}; expected version {expected} instead. "
+        f"Clone it before the in-place operation, or do that out of place. [level stack: {show()}]")
 
 
 def extra_of(x: Tensor) -> Extra:

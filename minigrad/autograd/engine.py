@@ -1,14 +1,14 @@
 """The engine: cotangents walk down the graph of one level, the newest node first.
 
+Consumers are younger than what they consume, so the order of age is an order of dependence: nothing waits in a queue.
 Without create_graph the cotangents of a level are tensors one storey down; with it they are tensors of the level, and the
 backward is recorded like any other program.  Nothing recurses with the length of the graph.
 
-Upstream: torch/csrc/autograd/engine.cpp (dependencies, sequence numbers, InputBuffer, capture hooks).
+Upstream: torch/csrc/autograd/engine.cpp (whose queue is ordered by sequence number, which gives the same order).
 """
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -30,34 +30,36 @@ class Run:
     __slots__ = ("__weakref__",)
 
 
-def _consumers(roots: Sequence[Any]) -> tuple[dict[Any, int], list[Node]]:
-    """For each target that the roots lead to, how many consumers it waits for; and all its nodes."""
-    waiting: dict[Any, int] = dict.fromkeys(roots, 0)
-    todo, nodes = list(waiting), []
+def _reachable(roots: Sequence[Any]) -> list[Node]:
+    """All nodes that the roots lead to, the oldest first."""
+    seen = set(roots)
+    todo = [target for target in seen if type(target) is not Tensor]
+    nodes = []
     while todo:
         node = todo.pop()
-        if type(node) is Tensor:
-            continue
         nodes.append(node)
         for target in node.targets:
-            if target in waiting:
-                waiting[target] += 1
-            else:
-                waiting[target] = 1
-                todo.append(target)
-    return waiting, nodes
+            if target not in seen:
+                seen.add(target)
+                if type(target) is not Tensor:
+                    todo.append(target)
+    nodes.sort(key=attrgetter("number"))
+    return nodes
 
 
-def _leading_to(inputs: set[Any], nodes: list[Node]) -> set[Any]:
-    """The targets on the way from the nodes to the inputs, which are among them."""
-    wanted = set(inputs)
-    nodes.sort(key=attrgetter("number"))  # consumers have larger numbers than what they consume
+def _leading_to(inputs: set[Any], nodes: list[Node]) -> tuple[set[Any], list[Node]]:
+    """The targets on the way to the inputs, these too; and those of `nodes` that are among them."""
+    wanted, kept = set(inputs), []
     for node in nodes:
+        if node in wanted:
+            kept.append(node)
+            continue
         for target in node.targets:
             if target in wanted:
                 wanted.add(node)
+                kept.append(node)
                 break
-    return wanted
+    return wanted, kept
 
 
 def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]], *, inputs: Sequence[Tensor] | None = None,
@@ -68,10 +70,10 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     get theirs in `.grad` instead.
     """
     edges = None if inputs is None else [edge(x) for x in inputs]
-    walk = _Walk([target for target, _, _ in roots], edges, create_graph=create_graph, retain_graph=retain_graph)
     state = current()
     off = state.grad_off - {owner} if create_graph else state.grad_off | {owner}
     with using(state._replace(grad_off=off, run=Run())):
+        walk = _Walk(roots, edges, create_graph=create_graph, retain_graph=retain_graph)
         for target, nr, ct in roots:
             if not create_graph and ct.owner is owner:
                 ct = below(ct)  # noqa: PLW2901
@@ -91,79 +93,80 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
 
 
 class _Walk:
-    """Cotangents on their way: buffers of what arrived, and a heap of what is ready, newest first."""
+    """Cotangents on their way: what has arrived at each target, keyed by the target, or (target, nr) for later outputs."""
 
-    __slots__ = ("buffers", "captured", "create_graph", "keys", "ready", "retain_graph", "special", "waiting", "wanted")
+    __slots__ = ("arrived", "captured", "consumers", "create_graph", "edges", "nodes", "retain_graph", "special", "wanted")
 
-    def __init__(self, roots: list[Any], edges: list[tuple[Any, int]] | None, *, create_graph: bool, retain_graph: bool) -> None:
-        self.waiting, nodes = _consumers(roots)
-        self.keys = set(edges or ())
-        self.wanted = None if edges is None else _leading_to({target for target, _ in edges}, nodes)
-        self.special = {target for target, _ in self.keys}
+    def __init__(self, roots: Sequence[tuple[Any, int, Tensor]], edges: list[tuple[Any, int]] | None, *, create_graph: bool,
+                 retain_graph: bool) -> None:
+        self.nodes = _reachable([target for target, _, _ in roots])
+        self.wanted: set[Any] | None = None
+        self.edges = set(edges or ())
+        self.special = {target for target, _ in self.edges}
+        if edges is not None:
+            self.wanted, self.nodes = _leading_to(self.special, self.nodes)
+        self.arrived: dict[Any, Any] = {}
         self.captured: dict[tuple[Any, int], Tensor] = {}
         self.create_graph = create_graph
         self.retain_graph = retain_graph
-        self.buffers: dict[Any, Any] = {}
-        self.ready: list[tuple[int, int, Any]] = []
-        for target in dict.fromkeys(roots):
-            if not self.waiting[target]:
-                self.push(target)
+        self.consumers: dict[Tensor, int] = {}
+        """Of each leaf, how many edges are still to come: it accumulates as soon as there is none."""
+        for node in self.nodes:
+            for target in node.targets:
+                if type(target) is Tensor:
+                    self.consumers[target] = self.consumers.get(target, 0) + 1
 
     def arrive(self, target: Any, nr: int, ct: Tensor) -> None:
-        """Add a cotangent to what already waits for a target."""
-        buffers = self.buffers
-        if type(target) is Tensor or target.outs == 1:
-            old = buffers.get(target)
-            buffers[target] = ct if old is None else old + ct
-            return
-        slots = buffers.setdefault(target, [None] * target.outs)
-        slots[nr] = ct if slots[nr] is None else slots[nr] + ct
-
-    def push(self, target: Any) -> None:
-        heappush(self.ready, (LEAVES_FIRST if type(target) is Tensor else -target.number, id(target), target))
+        """Add a cotangent to what has already arrived there."""
+        key = (target, nr) if nr else target
+        old = self.arrived.get(key)
+        self.arrived[key] = ct if old is None else old + ct
 
     def go(self) -> None:
-        """Walk until nothing is ready."""
-        waiting, wanted, buffers, ready = self.waiting, self.wanted, self.buffers, self.ready
-        special, retain_graph, create_graph = self.special, self.retain_graph, self.create_graph
-        while ready:
-            target = heappop(ready)[2]
-            while target is not None:
-                ct = buffers.pop(target, None)
+        """Run the nodes from the youngest to the oldest."""
+        arrived, wanted, special, create_graph, retain_graph = (
+            self.arrived, self.wanted, self.special, self.create_graph, self.retain_graph)
+        for leaf in [target for target in arrived if type(target) is Tensor and target not in self.consumers]:
+            self._leaf(leaf)
+        nodes = self.nodes
+        while nodes:
+            node = nodes.pop()
+            ct = arrived.pop(node, None) if node.outs == 1 else self._outputs(node)
+            if ct is None:
+                grads = None
+            elif node.hooks is None and node not in special:
+                grads = node.run(ct, wanted, create_graph)
+                if not retain_graph:
+                    node.release()
+            else:
+                grads = self._watched(node, ct)
+            at = 0
+            for target in node.targets:
+                if grads is not None:
+                    ct = grads[at]
+                    if ct is not None and (wanted is None or target in wanted):
+                        key = (target, node.numbers[at]) if node.numbers[at] else target
+                        old = arrived.get(key)
+                        arrived[key] = ct if old is None else old + ct
+                at += 1
                 if type(target) is Tensor:
-                    self._leaf(target, ct)
-                    break
-                if ct is None:
-                    grads = None
-                elif target.hooks is not None or target in special:
-                    grads = self._watched(target, ct)
-                else:
-                    grads = target.run(ct, wanted, create_graph)
-                    if not retain_graph:
-                        target.release()
-                alone = None  # a target that became ready while nothing else was need not go through the heap
-                for k, nxt in enumerate(target.targets):
-                    if grads is not None and (g := grads[k]) is not None and (wanted is None or nxt in wanted):
-                        if nxt not in buffers and (type(nxt) is Tensor or nxt.outs == 1):
-                            buffers[nxt] = g
-                        else:
-                            self.arrive(nxt, target.numbers[k], g)
-                    left = waiting[nxt] = waiting[nxt] - 1
+                    left = self.consumers[target] = self.consumers[target] - 1
                     if not left:
-                        if alone is not None:
-                            self.push(alone)
-                        alone = nxt
-                if ready and alone is not None:
-                    self.push(alone)
-                    break
-                target = alone
+                        self._leaf(target)
+
+    def _outputs(self, node: Node) -> list[Any] | None:
+        """What has arrived at each of several outputs, or None where nothing has."""
+        cts = [self.arrived.pop((node, nr) if nr else node, None) for nr in range(node.outs)]
+        return cts if any(ct is not None for ct in cts) else None
 
     def _watched(self, node: Node, ct: Any) -> Any:
-        """Run a node that has hooks or whose cotangent was asked for; nothing further where that was all."""
+        """Run a node that has hooks or whose cotangent was asked for; no further where that was all."""
         if node.hooks is not None:
             ct = _before(node, ct)
         if node in self.special:
-            self._capture(node, ct)
+            for nr, got in enumerate([ct] if node.outs == 1 else ct):
+                if got is not None and (node, nr) in self.edges:
+                    self.captured[node, nr] = got
             if self.wanted is not None and self.wanted.isdisjoint(node.targets):
                 return None
         if node.hooks is not None:
@@ -175,28 +178,16 @@ class _Walk:
             node.release()
         return grads
 
-    def _leaf(self, leaf: Tensor, ct: Tensor | None) -> None:
+    def _leaf(self, leaf: Tensor) -> None:
+        ct = self.arrived.pop(leaf, None)
         if ct is None or (self.wanted is None and done_before(leaf)):
             return
         if leaf.extra is not None and leaf.extra.hooks:
             ct = call_hooks(leaf.extra.hooks, ct)
         if self.wanted is None:
             deposit(leaf, ct, create_graph=self.create_graph)
-        elif (leaf, 0) in self.keys:
+        elif leaf in self.special:
             self.captured[leaf, 0] = ct
-
-    def _capture(self, node: Node, ct: Any) -> None:
-        keys = self.keys
-        if node.outs == 1:
-            if (node, 0) in keys:
-                self.captured[node, 0] = ct
-            return
-        for nr, got in enumerate(ct):
-            if got is not None and (node, nr) in keys:
-                self.captured[node, nr] = got
-
-
-LEAVES_FIRST = -(1 << 62)
 
 
 def _pre(node: Node, ct: Any) -> Any:

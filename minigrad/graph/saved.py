@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..state import State, current, show, tell, using
-from ..tensor import LEAF, Kind, Storage, Tensor, alias, base_tensor, bottom, peel, storage_of
+from ..tensor import LEAF, Kind, Storage, Tensor, alias, base_tensor, bottom, modified, peel, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -111,7 +111,7 @@ class SavedTensor:
     def unpack(self) -> Tensor:
         """The value one storey down, without the edge at its own level."""
         if self.store.version != self.version:
-            raise _modified(self.value.dtype, self.store, self.version)
+            raise modified(self.value.dtype, self.store, self.version)
         return self.value
 
 
@@ -129,7 +129,7 @@ class SavedBase:
     def unpack(self) -> Tensor:
         """The base tensor, without an edge."""
         if self.store.version != self.version:
-            raise _modified(self.kind.dtype, self.store, self.version)
+            raise modified(self.kind.dtype, self.store, self.version)
         return base_tensor(self.array, self.kind, self.shape, self.store)
 
 
@@ -171,7 +171,7 @@ class PackedTensor:
     def _bases(self, asking: Any) -> Iterator[Tensor]:
         for packed, (shape, dtype, watched) in zip(self.packed, self.checks, strict=True):
             if watched is not None and watched[0].version != watched[1]:
-                raise _modified(packed.dtype, *watched)
+                raise modified(packed.dtype, *watched)
             base = self.hooks.unpack(packed, asking)
             if watched is not None and watched[0].version != watched[1]:
                 msg = (f"A saved tensor unpack hook modified what pack returned in place ({self.site}): a second backward "
@@ -214,22 +214,33 @@ def keep(value: Tensor) -> SavedTensor:
         base = base.value
     saved = SavedTensor()
     saved.value = value
-    saved.store = store = base.store or storage_of(base)
+    saved.store = store = base.store if base.store is not None else storage_of(base)
     saved.version = store.version
     return saved
 
 
-def keep_base(x: Tensor) -> SavedBase:
-    """Keep what a base tensor holds, and not the tensor: an in-place op may give that a node which leads here."""
+def keep_base(x: Tensor) -> SavedBase | Storage:
+    """Keep what a base tensor holds, and not the tensor: an in-place op may give that a node which leads here.
+
+    Where it is all of its memory, and that was never written to, the storage says everything.
+    """
+    store = x.store
+    if store is None:
+        x.store = store = Storage()
+        store.array = x.value
+        store.kind = x.kind
+        store.version = 0
+        store.maker = None
+        return store
+    if store.version == 0 and store.array is x.value:
+        return store
     saved = SavedBase()
     saved.array = x.value
     saved.kind = x.kind
     saved.shape = x.shape
-    saved.store = store = x.store or storage_of(x)
+    saved.store = store
     saved.version = store.version
     return saved
-
-
 
 
 def _unlinked(packed: Any) -> Any:
@@ -245,10 +256,3 @@ def _watch(packed: Any) -> tuple[Any, int] | None:
         return None
     store = storage_of(bottom(packed))
     return store, store.version
-
-
-def _modified(dtype: Any, store: Storage, expected: int) -> UsageError:
-    return UsageError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{dtype} {list(store.array.shape)}], is at version {store.version}; expected version {expected} instead. "
-        f"Clone it before the in-place operation, or do that out of place. [level stack: {show()}]")

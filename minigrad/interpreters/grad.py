@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT
-from ..graph.node import record
+from ..graph.node import record, record_binary, record_unary
 from ..op import draw_below
 from ..ops.inplace import assign, relink
 from ..state import current
@@ -43,6 +43,8 @@ class GradInterpreter(Interpreter):
             return out
         for x in args:
             if type(x) is Tensor and x.owner is self and x.node is not None:
+                if op.elementwise and state.hooks is None and not state.watchers:
+                    return record_unary(op, self, x, out) if len(args) == 1 else record_binary(op, self, *args, out)
                 return record(op, self, args, out, params, state)
         return out
 
