@@ -73,7 +73,7 @@ class Formula:
             return lambda node, cg: node.shapes
         if name == "needs":
             return lambda node, cg: node.plan.needs
-        if name.startswith("shape"):
+        if name.startswith("shape") and name[5:].isdigit():
             i = int(name[5:])
             return lambda node, cg: node.shapes[i]
         return lambda node, cg: node.params[name]
@@ -152,7 +152,7 @@ class Op:
         self.broadcasts = fits or promote is not None
         self.plans: dict[int, Any] = {}
         rules = [f for f in [self.joint, *self.formulas] if f]
-        self.reads_shapes = any(n.startswith("shape") and not n[5:].isalpha() for f in rules for n in f.names)
+        self.reads_shapes = any(n == "shapes" or (n.startswith("shape") and n[5:].isdigit()) for f in rules for n in f.names)
         unsaved = {n for f in rules for n in f.tensors(8)} - {e for s in saves for e in expand(s, 8)}
         if unsaved:
             msg = f"the vjp of {name} reads {sorted(unsaved)}, which its row does not declare in `saves`."
