@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from . import autograd
-from .ops import activation, choice, creation, inplace, linalg, pointwise, random, reduction, shape, transfer
+from .ops import (
+    activation, choice, creation, extremes, gather, indexing, inplace, linalg, norm, pointwise, random, rearrange,
+    reduction, scan, shape, softmax, subscript, transfer,
+)
 from .ops.inplace import in_place
 from .tensor import Tensor
 
@@ -63,7 +66,10 @@ T.__ipow__ = in_place(pointwise.pow, "pow_")
 T.__iand__ = in_place(choice.bitwise_and, "bitwise_and_")
 T.__ior__ = in_place(choice.bitwise_or, "bitwise_or_")
 T.__ixor__ = in_place(choice.bitwise_xor, "bitwise_xor_")
-T.__getitem__ = lambda x, index: shape.basic_index(x, index if isinstance(index, tuple) else (index,))
+T.__getitem__ = subscript.getitem
+T.__setitem__ = subscript.setitem
+T.__iter__ = subscript.iterate
+T.__contains__ = subscript.contains
 
 # ---------------------------------------------------------------- arithmetic, powers, functions of one number
 T.add = pointwise.add
@@ -240,11 +246,112 @@ T.exponential_ = random.exponential_
 T.bernoulli_ = random.bernoulli_
 T.random_ = random.random_
 
-# ---------------------------------------------------------------- sums, shapes, copies
+# ---------------------------------------------------------------- reductions, order, running sums
 T.sum = reduction.sum
 T.mean = reduction.mean
+T.nansum = reduction.nansum
+T.nanmean = reduction.nanmean
+T.prod = reduction.prod
+T.var = reduction.var
+T.std = reduction.std
+T.all = reduction.all
+T.any = reduction.any
+T.count_nonzero = reduction.count_nonzero
+T.norm = norm.norm
+T.logsumexp = softmax.logsumexp
+T.softmax = softmax.softmax
+T.log_softmax = softmax.log_softmax
+T.amax = extremes.amax
+T.amin = extremes.amin
+T.aminmax = extremes.aminmax
+T.max = extremes.max
+T.min = extremes.min
+T.median = extremes.median
+T.kthvalue = extremes.kthvalue
+T.argmax = extremes.argmax
+T.argmin = extremes.argmin
+T.sort = extremes.sort
+T.argsort = extremes.argsort
+T.topk = extremes.topk
+T.cummax = extremes.cummax
+T.cummin = extremes.cummin
+T.cumsum = scan.cumsum
+T.cumprod = scan.cumprod
+T.logcumsumexp = scan.logcumsumexp
+T.cumsum_ = in_place(scan.cumsum, "cumsum_", reads_input=False)
+T.cumprod_ = in_place(scan.cumprod, "cumprod_")
+
+# ---------------------------------------------------------------- indexing
+T.index_put = subscript.index_put
+T.index_put_ = subscript.index_put_
+T.index_select = gather.index_select
+T.index_add = gather.index_add
+T.index_copy = gather.index_copy
+T.index_fill = gather.index_fill
+T.gather = gather.gather
+T.scatter = gather.scatter
+T.scatter_add = gather.scatter_add
+T.take = gather.take
+T.take_along_dim = gather.take_along_dim
+T.masked_fill = indexing.masked_fill
+T.masked_fill_ = indexing.masked_fill_
+T.masked_select = gather.masked_select
+T.masked_scatter = gather.masked_scatter
+T.nonzero = indexing.nonzero
+T.argwhere = indexing.argwhere
+T.index_add_ = in_place(gather.index_add, "index_add_", reads_input=False)
+T.index_copy_ = in_place(gather.index_copy, "index_copy_", reads_input=False)
+T.index_fill_ = in_place(gather.index_fill, "index_fill_", reads_input=False)
+T.scatter_ = in_place(gather.scatter, "scatter_", reads_input=False)
+T.scatter_add_ = in_place(gather.scatter_add, "scatter_add_", reads_input=False)
+T.masked_scatter_ = in_place(gather.masked_scatter, "masked_scatter_", reads_input=False)
+T.fill_diagonal_ = rearrange.fill_diagonal_
+
+# ---------------------------------------------------------------- shapes
 T.reshape = shape.reshape
+T.reshape_as = rearrange.reshape_as
+T.view = shape.view
+T.view_as = rearrange.view_as
 T.expand = shape.expand
+T.expand_as = rearrange.expand_as
+T.broadcast_to = rearrange.broadcast_to
+T.permute = shape.permute
+T.transpose = T.swapaxes = T.swapdims = shape.transpose
+T.t = shape.t
+T.movedim = T.moveaxis = shape.movedim
+T.T = property(rearrange.numpy_T)
+T.mT = property(rearrange.mT)
+T.H = property(rearrange.matrix_H)
+T.mH = property(linalg.adjoint)
+T.unsqueeze = shape.unsqueeze
+T.squeeze = shape.squeeze
+T.flatten = T.ravel = shape.flatten
+T.unflatten = rearrange.unflatten
+T.diagonal = shape.diagonal
+T.diag = rearrange.diag
+T.diag_embed = rearrange.diag_embed
+T.diagflat = rearrange.diagflat
+T.trace = rearrange.trace
+T.tril = shape.tril
+T.triu = shape.triu
+T.flip = shape.flip
+T.fliplr = rearrange.fliplr
+T.flipud = rearrange.flipud
+T.roll = shape.roll
+T.rot90 = rearrange.rot90
+T.repeat = rearrange.repeat
+T.repeat_interleave = rearrange.repeat_interleave
+T.tile = rearrange.tile
+T.narrow = shape.narrow
+T.select = shape.select
+T.unbind = shape.unbind
+T.split = shape.split
+T.chunk = shape.chunk
+T.tensor_split = rearrange.tensor_split
+T.contiguous = rearrange.contiguous
+T.is_contiguous = rearrange.is_contiguous
+
+# ---------------------------------------------------------------- copies
 T.detach = shape.detach
 T.clone = shape.clone
 T.to = transfer.to

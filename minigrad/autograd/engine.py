@@ -30,21 +30,22 @@ class Run:
     __slots__ = ("__weakref__",)
 
 
-def _reachable(roots: Sequence[Any]) -> list[Node]:
-    """All nodes that the roots lead to, the oldest first."""
+def _reachable(roots: Sequence[Any]) -> tuple[list[Node], set[Node]]:
+    """All nodes that the roots lead to, the oldest first; and those of them that lead straight to a leaf."""
     seen = set(roots)
     todo = [target for target in seen if type(target) is not Tensor]
-    nodes = []
+    nodes, ends = [], set()
     while todo:
         node = todo.pop()
         nodes.append(node)
         for target in node.targets:
-            if target not in seen:
+            if type(target) is Tensor:
+                ends.add(node)
+            elif target not in seen:
                 seen.add(target)
-                if type(target) is not Tensor:
-                    todo.append(target)
+                todo.append(target)
     nodes.sort(key=attrgetter("number"))
-    return nodes
+    return nodes, ends
 
 
 def _leading_to(inputs: set[Any], nodes: list[Node]) -> tuple[set[Any], list[Node]]:
@@ -99,19 +100,20 @@ class _Walk:
 
     def __init__(self, roots: Sequence[tuple[Any, int, Tensor]], edges: list[tuple[Any, int]] | None, *, create_graph: bool,
                  retain_graph: bool) -> None:
-        self.nodes = _reachable([target for target, _, _ in roots])
+        self.nodes, ends = _reachable([target for target, _, _ in roots])
         self.wanted: set[Any] | None = None
         self.edges = set(edges or ())
         self.special = {target for target, _ in self.edges}
         if edges is not None:
             self.wanted, self.nodes = _leading_to(self.special, self.nodes)
+            ends &= self.wanted
         self.arrived: dict[Any, Any] = {}
         self.captured: dict[tuple[Any, int], Tensor] = {}
         self.create_graph = create_graph
         self.retain_graph = retain_graph
         self.consumers: dict[Tensor, int] = {}
         """Of each leaf, how many edges are still to come: it accumulates as soon as there is none."""
-        for node in self.nodes:
+        for node in ends:
             for target in node.targets:
                 if type(target) is Tensor:
                     self.consumers[target] = self.consumers.get(target, 0) + 1
@@ -126,6 +128,7 @@ class _Walk:
         """Run the nodes from the youngest to the oldest."""
         arrived, wanted, special, create_graph, retain_graph = (
             self.arrived, self.wanted, self.special, self.create_graph, self.retain_graph)
+        consumers = self.consumers
         for leaf in [target for target in arrived if type(target) is Tensor and target not in self.consumers]:
             self._leaf(leaf)
         nodes = self.nodes
@@ -140,17 +143,21 @@ class _Walk:
                     node.release()
             else:
                 grads = self._watched(node, ct)
-            at = 0
-            for target in node.targets:
-                if grads is not None:
-                    ct = grads[at]
-                    if ct is not None and (wanted is None or target in wanted):
-                        key = (target, node.numbers[at]) if node.numbers[at] else target
-                        old = arrived.get(key)
-                        arrived[key] = ct if old is None else old + ct
-                at += 1
+            targets = node.targets
+            if grads is not None:
+                if len(targets) == 1:  # most of a chain: the loop below costs 0.2 us more
+                    target, nr, ct = targets[0], node.numbers[0], grads[0]
+                    if ct is not None:
+                        key = (target, nr) if nr else target
+                        arrived[key] = arrived[key] + ct if key in arrived else ct
+                else:
+                    for target, nr, ct in zip(targets, node.numbers, grads, strict=True):
+                        if ct is not None and (wanted is None or target in wanted):
+                            key = (target, nr) if nr else target
+                            arrived[key] = arrived[key] + ct if key in arrived else ct
+            for target in targets:
                 if type(target) is Tensor:
-                    left = self.consumers[target] = self.consumers[target] - 1
+                    left = consumers[target] = consumers[target] - 1
                     if not left:
                         self._leaf(target)
 

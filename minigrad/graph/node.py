@@ -9,7 +9,7 @@ Upstream: torch/csrc/autograd/function.h (Node, Edge), VariableTypeUtils.h.
 
 from __future__ import annotations
 
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ..backend import CPU, host_array
@@ -173,17 +173,25 @@ def on_arrays(steps: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """
     made = []
     for step in steps:
-        if step is None or not all(type(k) is int for k in step[1]):
+        rule = _as_kernel(step[0]) if step is not None and all(type(k) is int for k in step[1]) else None
+        if rule is None:
             return None
-        rule, reads = step
-        known = {}
-        for name in rule.__code__.co_names:
-            op = getattr(rule.__globals__.get(name), "op", None)
-            if op is None or not op.elementwise:
-                return None
-            known[name] = CPU.kernel(op.kernel)
-        made.append((FunctionType(rule.__code__, known), reads))
-    return tuple(made) if all(rule.__closure__ is None for rule, _ in steps) else None
+        made.append((rule, step[1]))
+    return tuple(made)
+
+
+def _as_kernel(f: Any) -> Any:
+    """A row as its kernel, a number as it is, any other function with what it names read so; None where that fails."""
+    op = getattr(f, "op", None)
+    if op is not None:
+        return CPU.kernel(op.kernel) if op.elementwise else None
+    if type(f) is not FunctionType:
+        return f if type(f) in (int, float) else None
+    named = {name: _as_kernel(f.__globals__.get(name)) for name in f.__code__.co_names}
+    closed = [_as_kernel(cell.cell_contents) for cell in f.__closure__ or ()]
+    if None in named.values() or None in closed:
+        return None
+    return FunctionType(f.__code__, named, closure=tuple([CellType(c) for c in closed]))
 
 
 class OpNode(Node):

@@ -234,8 +234,8 @@ def group_norm(x: Tensor, num_groups: int, weight: Tensor | None = None, bias: T
                eps: float = 1e-5) -> Tensor:
     """Normalize each group of channels (dimension 1) of each sample.  Source: torch.nn.functional.group_norm."""
     if x.shape[1] % num_groups:
-        msg = (f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(x.shape)} and "
-               f"num_groups={num_groups}")
+        msg = (f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(x.shape)} "
+               f"and num_groups={num_groups}")
         raise UsageError(msg)
     return _group_norm(x, weight, bias, groups=num_groups, eps=eps)[0]  # type: ignore[no-any-return]
 

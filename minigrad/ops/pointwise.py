@@ -83,7 +83,9 @@ neg = row("neg", "negative", arity=1, promote="arith", batch=elementwise, elemen
           vjp=(lambda ct: -ct,), jvp="linear", refuses={
               BOOL: "Negation, the `-` operator, on a bool tensor is not supported. " + _INVERT})
 
-_conj = row("conj", "conjugate", arity=1, promote="arith", batch=elementwise, vjp=(conj,), jvp="linear")
+_conj = row("conj", lambda xp, x0: x0.conjugate(), arity=1, promote="arith", batch=elementwise, elementwise=True,
+            vjp=(lambda ct: conj(ct),), jvp="linear")
+conj.op = _conj.op  # type: ignore[attr-defined]  # in rules that are read as kernels
 
 
 def add(x: Any, y: Any, *, alpha: Any = 1) -> Tensor:
@@ -257,6 +259,8 @@ def square(x: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- smooth functions of one number
+_LN2, _LN10, _TWO_BY_ROOT_PI = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
+
 sin = pointwise("sin", "sin", lambda x0: cos(x0))
 cos: OpFunction = pointwise("cos", "cos", lambda x0: -sin(x0))
 tan = pointwise("tan", "tan", lambda out: 1 + out * out)
@@ -273,19 +277,19 @@ acosh = pointwise("acosh", "arccosh", elementwise=False, derivative=lambda x0: (
 atanh = pointwise("atanh", "arctanh", lambda x0: reciprocal(1 - x0 * x0))
 
 exp = pointwise("exp", "exp", lambda out: out)
-exp2 = pointwise("exp2", lambda xp, x0: xp.exp(x0 * math.log(2)) if x0.dtype.kind == "c" else xp.exp2(x0),
-                 lambda out: out * math.log(2))
+exp2 = pointwise("exp2", lambda xp, x0: xp.exp(x0 * _LN2) if x0.dtype.kind == "c" else xp.exp2(x0),
+                 lambda out: out * _LN2)
 expm1 = pointwise("expm1", "expm1", lambda out: out + 1)
 log = pointwise("log", "log", lambda x0: reciprocal(x0))
-log2 = pointwise("log2", "log2", lambda x0: reciprocal(x0 * math.log(2)))
-log10 = pointwise("log10", "log10", lambda x0: reciprocal(x0 * math.log(10)))
+log2 = pointwise("log2", "log2", lambda x0: reciprocal(x0 * _LN2))
+log10 = pointwise("log10", "log10", lambda x0: reciprocal(x0 * _LN10))
 log1p = pointwise("log1p", "log1p", lambda x0: reciprocal(x0 + 1), node="Log1PBackward0")
 
 sqrt = pointwise("sqrt", "sqrt", lambda out: reciprocal(out + out))
 rsqrt: OpFunction = pointwise("rsqrt", lambda xp, x0: 1 / xp.sqrt(x0), lambda out: -0.5 * out * out * out)
 reciprocal: OpFunction = pointwise("reciprocal", "reciprocal", lambda out: -(out * out))
-erf = pointwise("erf", special.erf, lambda x0: 2 / math.sqrt(math.pi) * exp(-(x0 * x0)), refuses=NO_COMPLEX)
-erfc = pointwise("erfc", special.erfc, lambda x0: -2 / math.sqrt(math.pi) * exp(-(x0 * x0)), refuses=NO_COMPLEX)
+erf = pointwise("erf", special.erf, lambda x0: _TWO_BY_ROOT_PI * exp(-(x0 * x0)), refuses=NO_COMPLEX)
+erfc = pointwise("erfc", special.erfc, lambda x0: -_TWO_BY_ROOT_PI * exp(-(x0 * x0)), refuses=NO_COMPLEX)
 
 tanh_backward: OpFunction = row(
     "tanh_backward", lambda xp, x0, x1: x0 * (1 - x1 * x1).conj(), arity=2, promote="arith", saves=("x0", "x1"),

@@ -1,48 +1,240 @@
-"""Reductions: sums and means, then extremes, then what is composed of them."""
+"""Reductions: sums and means, then products, variances, and truth.
+
+The derivative of a reduction to one output is a weight for each element; `pull` and `push` apply it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..dtypes import FLOAT, dtype, int64
-from ..op import row
+from ..backend import NUMPY_DTYPE
+from ..dtypes import FLOAT, bool_, dtype, int64, uint8
+from ..errors import UsageError
+from ..op import OpFunction, row
+from ..tensor import Tensor
 from .batching import over_dims
-from .shape import normal_dims, restore, sum_dims
+from .creation import ones_like
+from .indexing import masked_fill
+from .pointwise import conj
+from .scan import cumprod, shifted
+from .shape import flip_dims, normal_dims, permute, reshape, restore, sum_dims
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..tensor import Tensor
+
+def pull(ct: Tensor, weight: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """The cotangent of the input, from that of the output."""
+    return restore(ct, weight.shape, dims, keepdim) * weight
 
 
-
-def sum(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:  # noqa: A001
-    """The sum over dimensions (all, without dim); ints and bools sum as int64.  Source: torch.sum."""
-    if dtype is None and x.dtype.category < FLOAT:
-        dtype = int64
-    if dtype is not None:
-        x = x.to(dtype)
-    return sum_dims(x, dims=normal_dims(dim, x.ndim), keepdim=keepdim)  # type: ignore[no-any-return]
+def push(dx: Tensor, weight: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """The tangent of the output, from that of the input."""
+    return sum_dims(dx * conj(weight), dims=dims, keepdim=keepdim)  # type: ignore[no-any-return]
 
 
-def _scaled(ct: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
+def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
+    """How many elements one output is made of."""
     n = 1
     for d in dims:
         n *= shape[d]
-    return restore(ct, shape, dims, keepdim) / n
+    return n
 
 
-_mean = row("mean", lambda xp, x0, dims, keepdim: xp.mean(x0, axis=dims, keepdims=keepdim),
-            vjp=(lambda ct, shape0, dims, keepdim: _scaled(ct, shape0, dims, keepdim),), jvp="linear", batch=over_dims)
+def _accumulated(x: Tensor, dtype: dtype | None) -> Tensor:
+    """`x` in the type that it is summed in: int64 for ints and bools."""
+    if dtype is None and x.dtype.category < FLOAT:
+        dtype = int64
+    return x if dtype is None else x.to(dtype)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- sums and means
+def sum(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:  # noqa: A001
+    """The sum over dimensions (all, without dim); ints and bools sum as int64.  Source: torch.sum."""
+    return sum_dims(_accumulated(x, dtype), dims=normal_dims(dim, x.ndim), keepdim=keepdim)  # type: ignore[no-any-return]
+
+
+_mean = row("mean", lambda xp, x0, dims, keepdim: xp.mean(x0, axis=dims, keepdims=keepdim), jvp="linear", batch=over_dims,
+            vjp=(lambda ct, shape0, dims, keepdim: restore(ct, shape0, dims, keepdim) / count(shape0, dims),))
 
 
 def mean(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
     """The mean over dimensions (all, without dim).  Raises UsageError for an int tensor.  Source: torch.mean."""
-    if dtype is not None:
-        x = x.to(dtype)
+    x = x if dtype is None else x.to(dtype)
     if x.dtype.category < FLOAT:
-        from ..errors import UsageError  # noqa: PLC0415
-
         msg = f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {x.dtype}"
         raise UsageError(msg)
     return _mean(x, dims=normal_dims(dim, x.ndim), keepdim=keepdim)  # type: ignore[no-any-return]
+
+
+_nansum: OpFunction = row(
+    "nansum", lambda xp, x0, dims, keepdim: xp.nansum(x0, axis=dims, keepdims=keepdim), saves=("x0",), batch=over_dims,
+    vjp=(lambda ct, x0, dims, keepdim: masked_fill(restore(ct, x0.shape, dims, keepdim), x0 != x0, 0),),
+    jvp=(lambda dx, x0, dims, keepdim: sum_dims(masked_fill(dx, x0 != x0, 0), dims=dims, keepdim=keepdim),))
+
+
+def nansum(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
+    """The sum of what is not nan.  Source: torch.nansum."""
+    return _nansum(_accumulated(x, dtype), dims=normal_dims(dim, x.ndim), keepdim=keepdim)  # type: ignore[no-any-return]
+
+
+def nanmean(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
+    """The mean of what is not nan.  Source: torch.nanmean."""
+    return nansum(x, dim, keepdim, dtype=dtype) / sum(x == x, dim, keepdim)
+
+
+# ---------------------------------------------------------------- products
+def _others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """For each element the product of all the others over `dims`: of those before it and those after it."""
+    if 0 in x.shape:
+        return ones_like(x)
+    order = (*[d for d in range(x.ndim) if d not in dims], *dims)
+    moved = permute(x, order)
+    flat = reshape(moved, *moved.shape[:x.ndim - len(dims)], count(x.shape, dims))
+    last = flat.ndim - 1
+    before = shifted(cumprod(flat, last), last, 1)
+    backwards = flip_dims(flat, dims=(last,))
+    after = flip_dims(shifted(cumprod(backwards, last), last, 1), dims=(last,))
+    return permute(reshape(before * after, moved.shape), tuple(order.index(d) for d in range(x.ndim)))
+
+
+_prod: OpFunction = row(
+    "prod", lambda xp, x0, dims, keepdim, dtype: xp.prod(x0, axis=dims, keepdims=keepdim, dtype=NUMPY_DTYPE[dtype]),
+    saves=("x0", "out"), fits=True, batch=over_dims,
+    vjp=(lambda ct, x0, dims, keepdim: pull(ct, conj(_others(x0.to(ct.dtype), dims)), dims, keepdim),),
+    jvp=(lambda dx, x0, dims, keepdim: push(dx, conj(_others(x0, dims)), dims, keepdim),))
+
+
+def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
+    """The product over one dimension, or all; ints and bools multiply as int64.  Source: torch.prod."""
+    made = dtype or (int64 if x.dtype.category < FLOAT else x.dtype)
+    return _prod(x, dims=normal_dims(dim, x.ndim), keepdim=keepdim, dtype=made)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- variances
+def _spread(xp: Any, x0: Any, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+    mean = xp.mean(x0, axis=dims, keepdims=True)
+    squares = xp.abs(x0 - mean) ** 2
+    spread = xp.sum(squares, axis=dims, keepdims=keepdim) / xp.asarray(max(count(x0.shape, dims) - correction, 0), squares.dtype)
+    return spread, mean if keepdim else mean.reshape(spread.shape)
+
+
+def _over(n: float, d: float) -> float:
+    return n / d if d else float("inf")
+
+
+def _var_weight(x: Tensor, dims: tuple[int, ...], correction: float) -> Tensor:
+    return (x - _mean(x, dims=dims, keepdim=True)) * _over(2, count(x.shape, dims) - correction)
+
+
+def _std_weight(x: Tensor, out: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
+    """As var's, over twice the result; 0 where that is 0."""
+    scale = masked_fill(0.5 / out, out == 0, 0)
+    return _var_weight(x, dims, correction) * restore(scale, x.shape, dims, keepdim)
+
+
+_var: OpFunction = row(
+    "var", lambda xp, x0, dims, correction, keepdim: _spread(xp, x0, dims, correction, keepdim)[0], saves=("x0",),
+    vjp=(lambda ct, x0, dims, correction, keepdim: pull(ct, _var_weight(x0, dims, correction), dims, keepdim),),
+    jvp=(lambda dx, x0, dims, correction, keepdim: push(dx, _var_weight(x0, dims, correction), dims, keepdim),),
+    batch=over_dims)
+
+_std: OpFunction = row(
+    "std", lambda xp, x0, dims, correction, keepdim: xp.sqrt(_spread(xp, x0, dims, correction, keepdim)[0]),
+    saves=("x0", "out"), batch=over_dims,
+    vjp=(lambda ct, x0, out, dims, correction, keepdim: pull(
+        ct, _std_weight(x0, out, dims, correction, keepdim), dims, keepdim),),
+    jvp=(lambda dx, x0, out, dims, correction, keepdim: push(
+        dx, _std_weight(x0, out, dims, correction, keepdim), dims, keepdim),))
+
+
+def _added(ct: list[Any], weight: Any, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """The cotangent through a spread and a mean; either may be None."""
+    parts = []
+    if ct[0] is not None:
+        parts.append(pull(ct[0], weight(), dims, keepdim))
+    if ct[1] is not None:
+        parts.append(restore(ct[1], shape, dims, keepdim) / count(shape, dims))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+_var_mean: OpFunction = row(
+    "var_mean", _spread, saves=("x0",), outs=2, batch=over_dims,
+    vjp=(lambda ct, x0, dims, correction, keepdim: _added(
+        ct, lambda: _var_weight(x0, dims, correction), x0.shape, dims, keepdim),),
+    jvp=lambda dx, x0, dims, correction, keepdim: (
+        push(dx[0], _var_weight(x0, dims, correction), dims, keepdim), _mean(dx[0], dims=dims, keepdim=keepdim)))
+
+
+def _std_mean_kernel(xp: Any, x0: Any, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+    spread, mean = _spread(xp, x0, dims, correction, keepdim)
+    return xp.sqrt(spread), mean
+
+
+_std_mean: OpFunction = row(
+    "std_mean", _std_mean_kernel, saves=("x0", "out0"), outs=2, batch=over_dims,
+    vjp=(lambda ct, x0, out0, dims, correction, keepdim: _added(
+        ct, lambda: _std_weight(x0, out0, dims, correction, keepdim), x0.shape, dims, keepdim),),
+    jvp=lambda dx, x0, out0, dims, correction, keepdim: (
+        push(dx[0], _std_weight(x0, out0, dims, correction, keepdim), dims, keepdim), _mean(dx[0], dims=dims, keepdim=keepdim)))
+
+
+def _variance(f: OpFunction, x: Tensor, dim: Any, unbiased: bool | None, keepdim: bool, correction: float | None) -> Any:
+    if isinstance(dim, bool):  # torch's var(x, unbiased)
+        dim, unbiased = None, dim
+    if x.dtype.category < FLOAT:
+        msg = "std and var only support floating point and complex dtypes"
+        raise UsageError(msg)
+    if correction is None:
+        correction = int(unbiased is not False)
+    return f(x, dims=normal_dims(dim, x.ndim), correction=correction, keepdim=keepdim)
+
+
+def var(x: Tensor, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: float | None = None) -> Tensor:
+    """The variance over dimensions: squares over count - correction, which is 1, or 0 if not unbiased.  Source: torch.var."""
+    return _variance(_var, x, dim, unbiased, keepdim, correction)  # type: ignore[no-any-return]
+
+
+def std(x: Tensor, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: float | None = None) -> Tensor:
+    """The square root of the variance.  Source: torch.std."""
+    return _variance(_std, x, dim, unbiased, keepdim, correction)  # type: ignore[no-any-return]
+
+
+def var_mean(x: Tensor, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
+             correction: float | None = None) -> tuple[Tensor, Tensor]:
+    """The variance and the mean.  Source: torch.var_mean."""
+    return _variance(_var_mean, x, dim, unbiased, keepdim, correction)  # type: ignore[no-any-return]
+
+
+def std_mean(x: Tensor, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
+             correction: float | None = None) -> tuple[Tensor, Tensor]:
+    """The standard deviation and the mean.  Source: torch.std_mean."""
+    return _variance(_std_mean, x, dim, unbiased, keepdim, correction)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- truth
+_all = row("all", lambda xp, x0, dims, keepdim: xp.all(x0, axis=dims, keepdims=keepdim), vjp=None, jvp=None, batch=over_dims)
+_any = row("any", lambda xp, x0, dims, keepdim: xp.any(x0, axis=dims, keepdims=keepdim), vjp=None, jvp=None, batch=over_dims)
+
+
+def _truth(f: OpFunction, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    dims = () if isinstance(dim, (tuple, list)) and not dim else normal_dims(dim, x.ndim)
+    out = f(x, dims=dims, keepdim=keepdim)
+    return out.to(uint8) if x.dtype is uint8 else out  # type: ignore[no-any-return]
+
+
+def all(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:  # noqa: A001
+    """Whether every element is true (not zero) over dimensions.  Source: torch.all."""
+    return _truth(_all, x, dim, keepdim)
+
+
+def any(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:  # noqa: A001
+    """Whether an element is true (not zero) over dimensions.  Source: torch.any."""
+    return _truth(_any, x, dim, keepdim)
+
+
+def count_nonzero(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """How many elements are not zero.  Source: torch.count_nonzero."""
+    return sum(x if x.dtype is bool_ else x != 0, dim)

@@ -82,7 +82,13 @@ def _slice_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params
     return op.call(to_front(values[0], bdims[0]), index=(slice(None), *params["index"])), 0
 
 
-_slice = row("slice", lambda xp, x0, index: x0[index], view=True,
+def _slice_kernel(xp: Any, x0: Any, index: tuple[Any, ...]) -> Any:
+    part = x0[index]
+    # numpy copies the element where every dimension is selected, unless there is an Ellipsis
+    return part if part.shape or Ellipsis in index else x0[(*index, ...)]
+
+
+_slice = row("slice", _slice_kernel, view=True,
              vjp=(lambda ct, shape0, index: _embed(ct, shape=shape0, index=index),), jvp="linear", batch=_slice_batch)
 
 
@@ -130,7 +136,14 @@ _diagonal_embed = row("diagonal_backward", _diagonal_embed_kernel,
                       vjp=(lambda ct, offset, dim1, dim2: _diagonal(ct, offset=offset, dim1=dim1, dim2=dim2),),
                       jvp="linear", batch=_diagonal_embed_batch)
 
-_diagonal = row("diagonal", lambda xp, x0, offset, dim1, dim2: xp.diagonal(x0, offset, dim1, dim2), view=True,
+
+def _diagonal_kernel(xp: Any, x0: Any, offset: int, dim1: int, dim2: int) -> Any:
+    square = xp.moveaxis(x0, (dim1, dim2), (-2, -1))[..., max(-offset, 0):, max(offset, 0):]
+    n = min(square.shape[-2:])
+    return xp.einsum("...ii->...i", square[..., :n, :n])  # unlike xp.diagonal, a view that can be written to
+
+
+_diagonal = row("diagonal", _diagonal_kernel, view=True,
                 vjp=(lambda ct, shape0, offset, dim1, dim2: _diagonal_embed(
                     ct, shape=shape0, offset=offset, dim1=dim1, dim2=dim2),), jvp="linear", batch=_diagonal_batch)
 
@@ -396,8 +409,14 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 def select(x: Tensor, dim: int, index: int) -> Tensor:
     """One entry of a dimension, which is left out.  Source: torch.select."""
+    if not x.ndim:
+        msg = "select() cannot be applied to a 0-dim tensor."
+        raise IndexError(msg)
     at = normal_dim(dim, x.ndim)
-    return _slice(x, index=(slice(None),) * at + (index,))  # type: ignore[no-any-return]
+    if not -x.shape[at] <= index < x.shape[at]:
+        msg = f"select(): index {index} out of range for tensor of size {list(x.shape)} at dimension {at}"
+        raise IndexError(msg)
+    return _slice(x, index=(slice(None),) * at + (int(index),))  # type: ignore[no-any-return]
 
 
 def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
