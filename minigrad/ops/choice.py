@@ -100,6 +100,7 @@ _MAX_RULES = (lambda ct, x0, x1: choose(x0 <= x1, ct, 0), lambda ct, x0, x1: cho
 _BOTH_RULES = (lambda ct, x0, x1, x2: choose((x0 >= x1) & (x0 <= x2), ct, 0),
                lambda ct, x0, x1, x2: choose((x0 < x1) & (x1 < x2), ct, 0),
                lambda ct, x0, x1, x2: choose((x0 > x2) | (x2 < x1), ct, 0))
+_BOTH_JVP = (_BOTH_RULES[0], lambda dx, x0, x1, x2: choose((x0 < x1) & (x1 <= x2), dx, 0), _BOTH_RULES[2])
 _NO_CLAMP = {COMPLEX: "clamp is not supported for complex types"}
 
 clamp_min = row("clamp_min", "maximum", promote="arith", saves=("x1", "x0"), batch=elementwise, vjp=_MIN_RULES, jvp=_MIN_RULES,
@@ -109,7 +110,7 @@ clamp_max = row("clamp_max", "minimum", promote="arith", saves=("x1", "x0"), bat
                 refuses=_NO_CLAMP, doc="x, but at most `max`, a tensor or a number.  Source: torch.clamp_max.")
 
 _clamp = row("clamp", lambda xp, x0, x1, x2: xp.minimum(xp.maximum(x0, x1), x2), promote="arith", saves=("x2", "x1", "x0"),
-             node="ClampBackward1", batch=elementwise, vjp=_BOTH_RULES, jvp=_BOTH_RULES, refuses=_NO_CLAMP)
+             node="ClampBackward1", batch=elementwise, vjp=_BOTH_RULES, jvp=_BOTH_JVP, refuses=_NO_CLAMP)
 
 
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002  torch's names

@@ -24,11 +24,62 @@ if TYPE_CHECKING:
     from ..backend import Array
 
 __all__ = [
-    "abs", "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "asin", "asinh", "atan", "atan2", "atanh", "ceil",
-    "conj", "cos", "cosh", "div", "divide", "erf", "erfc", "exp", "exp2", "expm1", "floor", "floor_divide", "fmod", "frac",
-    "imag", "lerp", "log", "log10", "log1p", "log2", "mul", "multiply", "nan_to_num", "neg", "negative", "pow", "real",
-    "reciprocal", "remainder", "round", "rsqrt", "sgn", "sign", "sin", "sinh", "sqrt", "square", "sub", "subtract", "tan",
-    "tanh", "true_divide", "trunc",
+    "abs",
+    "absolute",
+    "acos",
+    "acosh",
+    "add",
+    "addcdiv",
+    "addcmul",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "ceil",
+    "conj",
+    "cos",
+    "cosh",
+    "div",
+    "divide",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "fmod",
+    "frac",
+    "imag",
+    "lerp",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "mul",
+    "multiply",
+    "nan_to_num",
+    "neg",
+    "negative",
+    "pow",
+    "real",
+    "reciprocal",
+    "remainder",
+    "round",
+    "rsqrt",
+    "sgn",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "sub",
+    "subtract",
+    "tan",
+    "tanh",
+    "true_divide",
+    "trunc",
 ]
 
 
@@ -213,7 +264,7 @@ def _number_slope(x0: Tensor, x1: Any) -> Tensor:
 
 
 def _base_slope(x0: Any, x1: Tensor) -> Tensor:
-    return choose(x1 == 0, 0, x1 * pow(x0, x1 - 1))  # type: ignore[no-any-return]
+    return x1 * pow(x0, x1 - 1)
 
 
 def _exponent_slope(x0: Any, x1: Tensor, out: Tensor) -> Tensor:
@@ -237,9 +288,10 @@ _pow_number: OpFunction = row(
     vjp=(lambda ct, x0, x1: ct * conj(_number_slope(x0, x1)), None), jvp=(lambda dx, x0, x1: dx * _number_slope(x0, x1), None))
 
 _pow = row("pow", _pow_kernel, promote="arith", saves=("x1", "x0", "out"), batch=elementwise, node="PowBackward1",
-           vjp=(lambda ct, x0, x1: ct * conj(_base_slope(x0, x1)),
+           vjp=(lambda ct, x0, x1: choose(x1 == 0, 0, ct * conj(_base_slope(x0, x1))),
                 lambda ct, x0, x1, out: ct * conj(_exponent_slope(x0, x1, out))),
-           jvp=(lambda dx, x0, x1: dx * _base_slope(x0, x1), lambda dx, x0, x1, out: dx * _exponent_slope(x0, x1, out)),
+           jvp=(lambda dx, x0, x1: choose(x1 == 0, 0, dx * _base_slope(x0, x1)),
+                lambda dx, x0, x1, out: dx * _exponent_slope(x0, x1, out)),
            refuses={BOOL: ""})
 
 
@@ -300,12 +352,12 @@ tanh_backward: OpFunction = row(
 
 
 def _atan2_slope(x0: Any, x1: Any) -> Any:
-    """What both rules of atan2 share: 1 / (x0^2 + x1^2)."""
-    return reciprocal(x0 * x0 + x1 * x1)
+    """What both rules of atan2 share: 1 / (x0^2 + x1^2), and 0 at the origin."""
+    square = x0 * x0 + x1 * x1
+    return choose(square == 0, 0, reciprocal(square))
 
 
-atan2 = row("atan2", "arctan2", arity=2, promote="float", saves=("x1", "x0"), batch=elementwise, elementwise=True,
-            refuses=NO_COMPLEX,
+atan2 = row("atan2", "arctan2", arity=2, promote="float", saves=("x1", "x0"), batch=elementwise, refuses=NO_COMPLEX,
             vjp=(lambda ct, x0, x1: ct * x1 * _atan2_slope(x0, x1), lambda ct, x0, x1: -ct * x0 * _atan2_slope(x0, x1)),
             jvp=(lambda dx, x0, x1: dx * x1 * _atan2_slope(x0, x1), lambda dx, x0, x1: -dx * x0 * _atan2_slope(x0, x1)))
 
