@@ -355,6 +355,7 @@ T.is_contiguous = rearrange.is_contiguous
 T.detach = shape.detach
 T.clone = shape.clone
 T.to = transfer.to
+T.cpu = transfer.cpu
 T.zero_ = inplace.zero_
 T.copy_ = inplace.copy_
 _ = creation
