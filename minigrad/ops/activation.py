@@ -10,7 +10,7 @@ from ..errors import UsageError
 from ..op import OpFunction, row
 from . import special
 from .batching import elementwise
-from .choice import NO_BOOL_OR_COMPLEX, NO_COMPLEX, ONLY_FLOAT, choose
+from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose
 from .pointwise import conj, erf, exp, tanh
 
 if TYPE_CHECKING:
@@ -137,8 +137,9 @@ def _silu_slope(x0: Tensor) -> Tensor:
     return s * (1 + x0 * (1 - s))  # type: ignore[no-any-return]
 
 
-silu = activation("silu", _wide(lambda xp, x0: x0 * _sigmoid_kernel(xp, x0)), lambda ct, x0: ct * _silu_slope(x0), arity=1,
-                  elementwise=True)
+silu = row("silu", _wide(lambda xp, x0: x0 * _sigmoid_kernel(xp, x0)), arity=1, promote="arith", saves=("x0",),
+           batch=elementwise, elementwise=True, refuses=NO_BOOL_OR_INT,
+           vjp=(lambda ct, x0: ct * conj(_silu_slope(x0)),), jvp=(lambda dx, x0: dx * _silu_slope(x0),))
 
 
 def _mish_slope(x0: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ __all__ = [
 # what rows refuse: torch has no such kernel
 NO_COMPLEX = {COMPLEX: ""}
 NO_BOOL_OR_COMPLEX = {BOOL: "", COMPLEX: ""}
+NO_BOOL_OR_INT = {BOOL: "", INT: ""}
 ONLY_FLOAT = {BOOL: "", INT: "", COMPLEX: ""}
 ONLY_INT = {FLOAT: "", COMPLEX: ""}
 

@@ -37,7 +37,7 @@ def in_place(f: Callable[..., Any], name: str, *, reads_input: bool = True) -> C
 
     def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         x_now = _writable(x, name)
-        keep = snapshot(x_now) if reads_input and _recorded(x_now) else x_now
+        keep = snapshot(x_now) if reads_input and _recorded(x_now, *args) else x_now
         assign_checked(x, f(keep, *args, **kwargs), name)
         return x
 
@@ -96,8 +96,10 @@ def snapshot(x: Tensor) -> Tensor:
     return rebuild(iter([clone(base.detach()) for base in found]))
 
 
-def _recorded(x: Tensor) -> bool:
-    return x.owner is not None or x.node is not None or bool(current().levels)
+def _recorded(*args: Any) -> bool:
+    state = current()
+    return bool(state.levels) or (
+        None not in state.grad_off and any(isinstance(a, Tensor) and a.node is not None for a in args))
 
 
 def _writable(x: Tensor, name: str) -> Tensor:

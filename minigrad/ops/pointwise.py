@@ -15,7 +15,7 @@ from ..op import ANY_BOOL, OpFunction, row
 from ..tensor import Tensor
 from . import special
 from .batching import elementwise, same_bdim
-from .choice import NO_BOOL_OR_COMPLEX, NO_COMPLEX, ONLY_FLOAT, choose, isfinite, result_type
+from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose, isfinite, result_type
 from .creation import full_like, zeros_like
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _lerp_kernel(xp: Any, x0: Array, x1: Array, x2: Array) -> Array:
 lerp = row("lerp", _lerp_kernel, promote="arith", saves=("x1", "x0", "x2"), batch=elementwise,
            vjp=(lambda ct, x2: ct * conj(1 - x2), lambda ct, x2: ct * conj(x2), lambda ct, x0, x1: ct * conj(x1 - x0)),
            jvp=(lambda dx, x2: dx * (1 - x2), lambda dx, x2: dx * x2, lambda dx, x0, x1: dx * (x1 - x0)),
-           refuses={BOOL: "", INT: ""}, doc="start + weight * (end - start), exact at weight 1.  Source: torch.lerp.")
+           refuses=NO_BOOL_OR_INT, doc="start + weight * (end - start), exact at weight 1.  Source: torch.lerp.")
 
 _addcmul = row("addcmul", lambda xp, x0, x1, x2, value: x0 + value * x1 * x2, promote="arith", saves=("x1", "x2"),
                batch=elementwise,
