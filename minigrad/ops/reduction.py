@@ -5,14 +5,14 @@ The derivative of a reduction to one output is a weight for each element; `pull`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..backend import NUMPY_DTYPE
 from ..dtypes import FLOAT, bool_, dtype, int64, uint8
 from ..errors import UsageError
 from ..op import OpFunction, row
-from ..tensor import Tensor
 from .batching import over_dims
+from .choice import isnan
 from .creation import ones_like
 from .indexing import masked_fill
 from .pointwise import conj
@@ -21,6 +21,8 @@ from .shape import flip_dims, normal_dims, permute, reshape, restore, sum_dims
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ..tensor import Tensor
 
 
 def pull(ct: Tensor, weight: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
@@ -45,11 +47,12 @@ def _accumulated(x: Tensor, dtype: dtype | None) -> Tensor:
     """`x` in the type that it is summed in: int64 for ints and bools."""
     if dtype is None and x.dtype.category < FLOAT:
         dtype = int64
-    return x if dtype is None else x.to(dtype)  # type: ignore[no-any-return]
+    return x if dtype is None else x.to(dtype)
 
 
 # ---------------------------------------------------------------- sums and means
-def sum(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:  # noqa: A001
+def sum(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,  # noqa: A001
+        dtype: dtype | None = None) -> Tensor:
     """The sum over dimensions (all, without dim); ints and bools sum as int64.  Source: torch.sum."""
     return sum_dims(_accumulated(x, dtype), dims=normal_dims(dim, x.ndim), keepdim=keepdim)  # type: ignore[no-any-return]
 
@@ -62,15 +65,16 @@ def mean(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fals
     """The mean over dimensions (all, without dim).  Raises UsageError for an int tensor.  Source: torch.mean."""
     x = x if dtype is None else x.to(dtype)
     if x.dtype.category < FLOAT:
-        msg = f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {x.dtype}"
+        msg = ("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+               f"Got: {x.dtype}")
         raise UsageError(msg)
     return _mean(x, dims=normal_dims(dim, x.ndim), keepdim=keepdim)  # type: ignore[no-any-return]
 
 
 _nansum: OpFunction = row(
     "nansum", lambda xp, x0, dims, keepdim: xp.nansum(x0, axis=dims, keepdims=keepdim), saves=("x0",), batch=over_dims,
-    vjp=(lambda ct, x0, dims, keepdim: masked_fill(restore(ct, x0.shape, dims, keepdim), x0 != x0, 0),),
-    jvp=(lambda dx, x0, dims, keepdim: sum_dims(masked_fill(dx, x0 != x0, 0), dims=dims, keepdim=keepdim),))
+    vjp=(lambda ct, x0, dims, keepdim: masked_fill(restore(ct, x0.shape, dims, keepdim), isnan(x0), 0),),
+    jvp=(lambda dx, x0, dims, keepdim: sum_dims(masked_fill(dx, isnan(x0), 0), dims=dims, keepdim=keepdim),))
 
 
 def nansum(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
@@ -80,7 +84,7 @@ def nansum(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
 
 def nanmean(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
     """The mean of what is not nan.  Source: torch.nanmean."""
-    return nansum(x, dim, keepdim, dtype=dtype) / sum(x == x, dim, keepdim)
+    return nansum(x, dim, keepdim, dtype=dtype) / sum(~isnan(x), dim, keepdim)
 
 
 # ---------------------------------------------------------------- products
@@ -115,7 +119,8 @@ def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dty
 def _spread(xp: Any, x0: Any, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
     mean = xp.mean(x0, axis=dims, keepdims=True)
     squares = xp.abs(x0 - mean) ** 2
-    spread = xp.sum(squares, axis=dims, keepdims=keepdim) / xp.asarray(max(count(x0.shape, dims) - correction, 0), squares.dtype)
+    n = xp.asarray(max(count(x0.shape, dims) - correction, 0), squares.dtype)
+    spread = xp.sum(squares, axis=dims, keepdims=keepdim) / n
     return spread, mean if keepdim else mean.reshape(spread.shape)
 
 
@@ -124,7 +129,7 @@ def _over(n: float, d: float) -> float:
 
 
 def _var_weight(x: Tensor, dims: tuple[int, ...], correction: float) -> Tensor:
-    return (x - _mean(x, dims=dims, keepdim=True)) * _over(2, count(x.shape, dims) - correction)
+    return (x - _mean(x, dims=dims, keepdim=True)) * _over(2, count(x.shape, dims) - correction)  # type: ignore[no-any-return]
 
 
 def _std_weight(x: Tensor, out: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:

@@ -8,15 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..backend import NUMPY_DTYPE
+from ..dtypes import result_type
 from ..errors import UsageError
 from ..op import OpFunction, row
-from ..tensor import Tensor
 from .batching import Batched, Bdims, Params, Values, along_dim, over_dims, physical, same_bdim, to_front, with_batch_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..op import Op
+    from ..tensor import Tensor
 
 
 # ---------------------------------------------------------------- arguments in normal form
@@ -59,10 +60,10 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(dims)), key=dims.__getitem__))
 
 
-_permute = row("permute", lambda xp, x0, dims: xp.transpose(x0, dims), view=True,
+_permute: OpFunction = row("permute", lambda xp, x0, dims: xp.transpose(x0, dims), view=True,
                vjp=(lambda ct, dims: _permute(ct, dims=_inverse(dims)),), jvp="linear", batch=_permute_batch)
 
-_view = row("view", lambda xp, x0, shape: x0.reshape(shape), view=True,
+_view: OpFunction = row("view", lambda xp, x0, shape: x0.reshape(shape), view=True,
             vjp=(lambda ct, shape0: _view(ct, shape=shape0),), jvp="linear", batch=with_batch_shape)
 
 
@@ -74,7 +75,7 @@ def _expand_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Param
     return op.call(x, shape=(size, *params["shape"])), 0
 
 
-_expand = row("expand", lambda xp, x0, shape: xp.broadcast_to(x0, shape), view=True,
+_expand: OpFunction = row("expand", lambda xp, x0, shape: xp.broadcast_to(x0, shape), view=True,
               vjp=(lambda ct, shape0: sum_to(ct, shape0),), jvp="linear", batch=_expand_batch)
 
 
@@ -88,7 +89,7 @@ def _slice_kernel(xp: Any, x0: Any, index: tuple[Any, ...]) -> Any:
     return part if part.shape or Ellipsis in index else x0[(*index, ...)]
 
 
-_slice = row("slice", _slice_kernel, view=True,
+_slice: OpFunction = row("slice", _slice_kernel, view=True,
              vjp=(lambda ct, shape0, index: _embed(ct, shape=shape0, index=index),), jvp="linear", batch=_slice_batch)
 
 
@@ -103,7 +104,7 @@ def _embed_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params
     return op.call(x, shape=(size, *params["shape"]), index=(slice(None), *params["index"])), 0
 
 
-_embed = row("slice_backward", _embed_kernel, vjp=(lambda ct, index: _slice(ct, index=index),), jvp="linear",
+_embed: OpFunction = row("slice_backward", _embed_kernel, vjp=(lambda ct, index: _slice(ct, index=index),), jvp="linear",
              batch=_embed_batch)
 
 
@@ -132,7 +133,7 @@ def _diagonal_embed_batch(op: Op, size: int, values: Values, bdims: Bdims, param
                    dim2=params["dim2"] + 1), 0
 
 
-_diagonal_embed = row("diagonal_backward", _diagonal_embed_kernel,
+_diagonal_embed: OpFunction = row("diagonal_backward", _diagonal_embed_kernel,
                       vjp=(lambda ct, offset, dim1, dim2: _diagonal(ct, offset=offset, dim1=dim1, dim2=dim2),),
                       jvp="linear", batch=_diagonal_embed_batch)
 
@@ -143,11 +144,11 @@ def _diagonal_kernel(xp: Any, x0: Any, offset: int, dim1: int, dim2: int) -> Any
     return xp.einsum("...ii->...i", square[..., :n, :n])  # unlike xp.diagonal, a view that can be written to
 
 
-_diagonal = row("diagonal", _diagonal_kernel, view=True,
+_diagonal: OpFunction = row("diagonal", _diagonal_kernel, view=True,
                 vjp=(lambda ct, shape0, offset, dim1, dim2: _diagonal_embed(
                     ct, shape=shape0, offset=offset, dim1=dim1, dim2=dim2),), jvp="linear", batch=_diagonal_batch)
 
-detach = row("detach", lambda xp, x0: x0[...], view=True, vjp=None, jvp=None, batch=same_bdim,
+detach: OpFunction = row("detach", lambda xp, x0: x0[...], view=True, vjp=None, jvp=None, batch=same_bdim,
              doc="The same data with no gradient at any level.  Source: torch.Tensor.detach.")
 
 
@@ -158,10 +159,8 @@ def reshape(x: Tensor, *shape: Any) -> Tensor:
 
 def view(x: Tensor, *shape: Any) -> Tensor:
     """Reshape, that never copies; or, given a dtype, the same as `to`.  Source: torch.Tensor.view."""
-    from ..tensor import bottom  # noqa: PLC0415
-
     out = reshape(x, *shape)
-    if bottom(out).store is not bottom(x).store and x.numel():
+    if out.untyped_storage() is not x.untyped_storage() and x.numel():
         msg = (f"view size is not compatible with input tensor's size and stride (at least one dimension of {list(x.shape)} "
                "spans across two contiguous subspaces). Use .reshape(...) instead.")
         raise UsageError(msg)
@@ -183,8 +182,8 @@ def permute(x: Tensor, *dims: Any) -> Tensor:
     """Dimensions in another order.  Source: torch.permute."""
     wanted = varargs(dims)
     if len(wanted) != x.ndim:
-        msg = (f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
-               f"dimensions i.e. input.dim() = {x.ndim} is not equal to len(dims) = {len(wanted)}").replace("(sparse_coo)", "")
+        msg = ("permute: number of dimensions in the tensor input does not match the length of the desired ordering of "
+               f"dimensions i.e. input.dim() = {x.ndim} is not equal to len(dims) = {len(wanted)}")
         raise UsageError(msg)
     return _permute(x, dims=normal_dims(wanted, x.ndim))  # type: ignore[no-any-return]
 
@@ -211,7 +210,8 @@ def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[
     s = (source,) if isinstance(source, int) else tuple(source)
     d = (destination,) if isinstance(destination, int) else tuple(destination)
     if len(s) != len(d):
-        msg = f"movedim: Invalid source or destination dims: source ({list(s)} dims) should contain the same number of dims as destination ({list(d)} dims)"
+        msg = (f"movedim: Invalid source or destination dims: source ({list(s)} dims) should contain the same number of dims "
+               f"as destination ({list(d)} dims)")
         raise UsageError(msg)
     s, d = tuple(normal_dim(i, x.ndim) for i in s), tuple(normal_dim(i, x.ndim) for i in d)
     rest = iter([i for i in range(x.ndim) if i not in s])
@@ -226,12 +226,17 @@ def expand(x: Tensor, *shape: Any) -> Tensor:
     """Dimensions of extent 1 repeated without a copy; -1 keeps an extent.  Source: torch.Tensor.expand."""
     wanted, own = varargs(shape), x.shape
     pad = len(wanted) - len(own)
-    full = tuple(own[i - pad] if extent == -1 and i >= pad else extent for i, extent in enumerate(wanted))
-    if pad < 0 or any(a not in (b, 1) for a, b in zip(own, full[pad:], strict=True)) or -1 in full:
-        msg = (f"The expanded size of the tensor ({list(wanted)}) must match the existing size ({list(own)}) at every "
-               f"non-singleton dimension. Target sizes: {list(wanted)}.  Tensor sizes: {list(own)}")
+    if pad < 0:
+        msg = (f"expand({list(own)}, size={list(wanted)}): the number of sizes provided ({len(wanted)}) must be greater or "
+               f"equal to the number of dimensions in the tensor ({len(own)})")
         raise UsageError(msg)
-    return x if full == own else _expand(x, shape=full)  # type: ignore[no-any-return]
+    full = tuple(own[i - pad] if extent == -1 and i >= pad else extent for i, extent in enumerate(wanted))
+    for i, (old, new) in enumerate(zip((1,) * pad + own, full, strict=True)):
+        if old not in (new, 1) or new < 0:
+            msg = (f"The expanded size of the tensor ({new}) must match the existing size ({old}) at non-singleton dimension "
+                   f"{i}.  Target sizes: {list(wanted)}.  Tensor sizes: {list(own)}")
+            raise UsageError(msg)
+    return x if full == own else _expand(x, shape=full)
 
 
 def unsqueeze(x: Tensor, dim: int) -> Tensor:
@@ -267,7 +272,7 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
 
 
 # ---------------------------------------------------------------- sums, and the reverse of broadcasting
-sum_dims = row("sum", lambda xp, x0, dims, keepdim: xp.add.reduce(x0, axis=dims, keepdims=keepdim),
+sum_dims: OpFunction = row("sum", lambda xp, x0, dims, keepdim: xp.add.reduce(x0, axis=dims, keepdims=keepdim),
                vjp=(lambda ct, shape0, dims, keepdim: restore(ct, shape0, dims, keepdim),), jvp="linear", batch=over_dims)
 
 
@@ -286,7 +291,7 @@ def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     pad = len(own) - len(shape)
     dims = tuple(i for i, n in enumerate(own) if i < pad or (shape[i - pad] == 1 and n != 1))
     out = sum_dims(x, dims=dims, keepdim=False) if dims else x
-    return out if out.shape == shape else _view(out, shape=shape)  # type: ignore[no-any-return]
+    return out if out.shape == shape else _view(out, shape=shape)
 
 
 # ---------------------------------------------------------------- copies
@@ -294,9 +299,9 @@ def _clone_kernel(xp: Any, x0: Any) -> Any:
     return xp.copy(x0, order="K")
 
 
-clone = row("clone", _clone_kernel, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
+clone: OpFunction = row("clone", _clone_kernel, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
 
-_contiguous = row("contiguous", lambda xp, x0: xp.array(x0, order="C"), vjp=(lambda ct: ct,), jvp="linear",
+_contiguous: OpFunction = row("contiguous", lambda xp, x0: xp.array(x0, order="C"), vjp=(lambda ct: ct,), jvp="linear",
                   batch=lambda op, size, values, bdims, params: (op.call(to_front(values[0], bdims[0])), 0))
 
 
@@ -306,12 +311,12 @@ def _cast_kernel(xp: Any, x0: Any, dtype: Any) -> Any:
     return x0.astype(NUMPY_DTYPE[dtype])
 
 
-cast = row("_to_copy", _cast_kernel, fits=True, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
+cast: OpFunction = row("_to_copy", _cast_kernel, fits=True, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
 
 
 
 
-flip_dims = row("flip", lambda xp, x0, dims: xp.ascontiguousarray(xp.flip(x0, dims)),
+flip_dims: OpFunction = row("flip", lambda xp, x0, dims: xp.ascontiguousarray(xp.flip(x0, dims)),
                 vjp=(lambda ct, dims: flip_dims(ct, dims=dims),), jvp="linear",
                 batch=lambda op, size, values, bdims, params: (op.call(
                     values[0], dims=tuple(physical(d, bdims[0]) for d in params["dims"])), bdims[0]))
@@ -322,7 +327,7 @@ def flip(x: Tensor, *dims: Any) -> Tensor:
     return flip_dims(x, dims=normal_dims(varargs(dims), x.ndim))  # type: ignore[no-any-return]
 
 
-roll_dims = row("roll", lambda xp, x0, shifts, dims: xp.roll(x0, shifts, dims),
+roll_dims: OpFunction = row("roll", lambda xp, x0, shifts, dims: xp.roll(x0, shifts, dims),
                 vjp=(lambda ct, shifts, dims: roll_dims(ct, shifts=tuple(-s for s in shifts), dims=dims),), jvp="linear",
                 batch=lambda op, size, values, bdims, params: (op.call(
                     values[0], shifts=params["shifts"],
@@ -341,7 +346,7 @@ def _triangle(name: str) -> OpFunction:
     def batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
         return op.call(to_front(values[0], bdims[0]), **params), 0
 
-    made = row(name, lambda xp, x0, diagonal: getattr(xp, name)(x0, diagonal),
+    made: OpFunction = row(name, lambda xp, x0, diagonal: getattr(xp, name)(x0, diagonal),
                vjp=(lambda ct, diagonal: made(ct, diagonal=diagonal),), jvp="linear", batch=batch)
     return made
 
@@ -369,17 +374,15 @@ def _cat_vjp(ct: Tensor, shapes: tuple[tuple[int, ...], ...], dim: int) -> list[
     return parts
 
 
-_cat = row("cat", lambda xp, *arrays, dim: xp.concatenate(arrays, axis=dim), fits=True,
+_cat: OpFunction = row("cat", lambda xp, *arrays, dim: xp.concatenate(arrays, axis=dim), fits=True,
            vjp=_cat_vjp, jvp="linear", batch=along_dim)
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors joined along a dimension that they have.  Source: torch.cat."""
-    from ..dtypes import result_type  # noqa: PLC0415
-
     if not tensors:
         msg = "torch.cat(): expected a non-empty list of Tensors"
-        raise UsageError(msg)
+        raise ValueError(msg)
     tensors = [x for x in tensors if x.shape != (0,)] or list(tensors[:1])
     if any(x.ndim == 0 for x in tensors):
         msg = "zero-dimensional tensor (at position 0) cannot be concatenated"
@@ -431,7 +434,8 @@ def split(x: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Ten
     n = x.shape[at]
     sizes = [min(split_size, n - i) for i in range(0, n, split_size)] or [0] if isinstance(split_size, int) else split_size
     if sum(sizes) != n:
-        msg = f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {at}), but got split_sizes={list(sizes)}"
+        msg = (f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {at}), but got "
+               f"split_sizes={list(sizes)}")
         raise UsageError(msg)
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     return tuple(narrow(x, at, s, k) for s, k in zip(starts, sizes, strict=True))

@@ -1,0 +1,294 @@
+"""Largest and smallest elements, and order: values that are taken from the input, with the indices they are from.
+
+    amax, max(x), aminmax     every element that equals the result has an equal share in the gradient
+    max(x, dim), sort, topk   one element was chosen: the gradient goes to it alone, by the saved index
+
+Upstream: derivatives.yaml; value_selecting_reduction_backward, evenly_distribute_backward in FunctionsManual.cpp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..dtypes import BOOL
+from ..errors import UsageError
+from ..op import OpFunction, row
+from ..tensor import Tensor
+from .batching import along_dim, over_dims
+from .choice import maximum, minimum
+from .creation import new_zeros, zeros_like
+from .gather import gather_at, scatter_add_at
+from .reduction import pull, push
+from .shape import normal_dim, normal_dims, reshape, restore, sum_dims, unsqueeze
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Chosen(NamedTuple):
+    """What max, sort and the like return.  Source: torch.return_types."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class MinMax(NamedTuple):
+    """What aminmax returns.  Source: torch.return_types.aminmax."""
+
+    min: Tensor
+    max: Tensor
+
+
+# ---------------------------------------------------------------- shared by what equals the result
+def _share(x: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """For each element its share in the result: 1 / n where n elements equal it, else 0."""
+    ties = (x == restore(out, x.shape, dims, keepdim)).to(x.dtype)
+    return ties / sum_dims(ties, dims=dims, keepdim=True)  # type: ignore[no-any-return]
+
+
+def _extreme(name: str, kernel: Callable[..., Any], *, node: str | None = None) -> OpFunction:
+    return row(name, kernel, saves=("x0", "out"), batch=over_dims, node=node,
+               vjp=(lambda ct, x0, out, dims, keepdim: pull(ct, _share(x0, out, dims, keepdim), dims, keepdim),),
+               jvp=(lambda dx, x0, out, dims, keepdim: push(dx, _share(x0, out, dims, keepdim), dims, keepdim),))
+
+
+def _median_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    """The lower of the two in the middle; nan where there is a nan."""
+    kept = [d for d in range(x0.ndim) if d not in dims]
+    flat = xp.transpose(x0, (*kept, *dims)).reshape(*[x0.shape[d] for d in kept], -1)
+    found = xp.take_along_axis(flat, _median_index(xp, flat, flat.ndim - 1), flat.ndim - 1)
+    return found.reshape([1 if d in dims else n for d, n in enumerate(x0.shape) if keepdim or d not in dims])
+
+
+_amax = _extreme("amax", lambda xp, x0, dims, keepdim: xp.max(x0, axis=dims, keepdims=keepdim))
+_amin = _extreme("amin", lambda xp, x0, dims, keepdim: xp.min(x0, axis=dims, keepdims=keepdim))
+_max_all = _extreme("max", lambda xp, x0, dims, keepdim: xp.max(x0, axis=dims, keepdims=keepdim), node="MaxBackward1")
+_min_all = _extreme("min", lambda xp, x0, dims, keepdim: xp.min(x0, axis=dims, keepdims=keepdim), node="MinBackward1")
+_median_all = _extreme("median", _median_kernel)
+
+
+def _aminmax_vjp(ct: list[Any], x0: Tensor, out0: Tensor, out1: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    parts = [pull(c, _share(x0, out, dims, keepdim), dims, keepdim)
+             for c, out in zip(ct, (out0, out1), strict=True) if c is not None]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+_aminmax: OpFunction = row(
+    "aminmax", lambda xp, x0, dims, keepdim: (xp.min(x0, axis=dims, keepdims=keepdim), xp.max(x0, axis=dims, keepdims=keepdim)),
+    saves=("x0", "out0", "out1"), outs=2, batch=over_dims, vjp=(_aminmax_vjp,),
+    jvp=lambda dx, x0, out0, out1, dims, keepdim: tuple(
+        push(dx[0], _share(x0, out, dims, keepdim), dims, keepdim) for out in (out0, out1)))
+
+
+# ---------------------------------------------------------------- one element chosen, along one dimension
+def _spread(ct: list[Any], out1: Tensor, shape0: tuple[int, ...], dim: int, keepdim: bool) -> Tensor:
+    """The cotangents of chosen values at the places they came from."""
+    values, indices = (ct[0], out1) if keepdim else (unsqueeze(ct[0], dim), unsqueeze(out1, dim))
+    return scatter_add_at(new_zeros(values, shape0), indices, values, dim=dim)  # type: ignore[no-any-return]
+
+
+def _chosen(dx: list[Any], out1: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, None]:
+    """The tangents of chosen values."""
+    if keepdim:
+        return gather_at(dx[0], out1, dim=dim), None
+    found = gather_at(dx[0], unsqueeze(out1, dim), dim=dim)
+    return reshape(found, found.shape[:dim] + found.shape[dim + 1:]), None
+
+
+def _choice(name: str, index: Callable[..., Any], *, node: str | None = None) -> OpFunction:
+    """A row of (values, indices); `index` is f(xp, array, dim, more) -> indices, where more is the row's own parameter."""
+    def kernel(xp: Any, x0: Any, dim: int, keepdim: bool, **more: Any) -> Any:
+        indices = index(xp, x0, dim, **more)
+        values = xp.take_along_axis(x0, indices, dim)
+        return (values, indices) if keepdim else (xp.squeeze(values, dim), xp.squeeze(indices, dim))
+
+    return row(name, kernel, saves=("out1",), outs=2, vjp=(_spread,), jvp=_chosen, batch=along_dim, node=node)
+
+
+def _order(xp: Any, x: Any, dim: int, descending: bool) -> Any:
+    """Indices that sort, equal elements in the order they stand; nan is the largest."""
+    if not descending:
+        return xp.argsort(x, axis=dim, kind="stable")
+    return xp.flip(x.shape[dim] - 1 - xp.argsort(xp.flip(x, dim), axis=dim, kind="stable"), dim)
+
+
+def _first(x: Any, dim: int, k: int) -> Any:
+    return x[(*[slice(None)] * dim, slice(k))]
+
+
+def _nth(xp: Any, x: Any, dim: int, k: int) -> Any:
+    return _order(xp, x, dim, descending=False)[(*[slice(None)] * dim, slice(k - 1, k))]
+
+
+def _median_index(xp: Any, x: Any, dim: int) -> Any:
+    middle = _nth(xp, x, dim, (x.shape[dim] + 1) // 2)
+    lost = xp.isnan(x)
+    return xp.where(xp.any(lost, axis=dim, keepdims=True), xp.argmax(lost, axis=dim, keepdims=True), middle)
+
+
+_max = _choice("max", lambda xp, x, dim: xp.argmax(x, axis=dim, keepdims=True))
+_min = _choice("min", lambda xp, x, dim: xp.argmin(x, axis=dim, keepdims=True))
+_median = _choice("median", _median_index, node="MedianBackward1")
+_kthvalue = _choice("kthvalue", _nth)
+_sort = _choice("sort", _order)
+_topk = _choice("topk", lambda xp, x, dim, k, largest: _first(_order(xp, x, dim, largest), dim, k))
+
+
+# ---------------------------------------------------------------- running extremes: a place may be chosen more than once
+def _running(name: str, ufunc: str) -> OpFunction:
+    def kernel(xp: Any, x0: Any, dim: int) -> Any:
+        values = getattr(xp, ufunc).accumulate(x0, axis=dim)
+        places = xp.arange(x0.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x0.ndim)])
+        return values, xp.maximum.accumulate(xp.where((x0 == values) | xp.isnan(x0), places, 0), axis=dim)
+
+    return row(name, kernel, saves=("x0", "out1"), outs=2, batch=along_dim,
+               vjp=(lambda ct, x0, out1, dim: scatter_add_at(zeros_like(x0), out1, ct[0], dim=dim),),
+               jvp=lambda dx, out1, dim: (gather_at(dx[0], out1, dim=dim), None))
+
+
+_cummax, _cummin = _running("cummax", "maximum"), _running("cummin", "minimum")
+
+
+# ---------------------------------------------------------------- places alone
+_argmax = row("argmax", lambda xp, x0, dim, keepdim: xp.argmax(x0, axis=dim, keepdims=keepdim), vjp=None, jvp=None,
+              batch=along_dim)
+_argmin = row("argmin", lambda xp, x0, dim, keepdim: xp.argmin(x0, axis=dim, keepdims=keepdim), vjp=None, jvp=None,
+              batch=along_dim)
+
+
+# ---------------------------------------------------------------- public
+def _chosen_along(f: OpFunction, x: Tensor, dim: int, **more: Any) -> Chosen:
+    """Call a row of (values, indices); a 0-d tensor counts as a vector of one element."""
+    at = normal_dim(dim, x.ndim)
+    if x.ndim:
+        return Chosen(*f(x, dim=at, **more))
+    return Chosen(*[reshape(out, ()) for out in f(reshape(x, 1), dim=0, **more)])
+
+
+def _not_empty(name: str, x: Tensor, dims: Sequence[int], error: type[Exception] = IndexError) -> None:
+    for d in dims:
+        if x.ndim and not x.shape[d]:
+            msg = f"{name}(): Expected reduction dim {d} to have non-zero size."
+            raise error(msg)
+
+
+def _over(f: OpFunction, x: Tensor, dim: Any, keepdim: bool) -> Any:
+    dims = normal_dims(dim, x.ndim)
+    _not_empty(f.__name__, x, dims)
+    return f(x, dims=dims, keepdim=keepdim)
+
+
+def _all_of(f: OpFunction, x: Tensor) -> Tensor:
+    if not x.numel():
+        msg = (f"{f.__name__}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
+               "the 'dim' argument.")
+        raise UsageError(msg)
+    return f(x, dims=tuple(range(x.ndim)), keepdim=False)  # type: ignore[no-any-return]
+
+
+def amax(x: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False) -> Tensor:
+    """The largest element over dimensions; equal ones share the gradient.  Source: torch.amax."""
+    return _over(_amax, x, dim, keepdim)  # type: ignore[no-any-return]
+
+
+def amin(x: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False) -> Tensor:
+    """The smallest element over dimensions; equal ones share the gradient.  Source: torch.amin."""
+    return _over(_amin, x, dim, keepdim)  # type: ignore[no-any-return]
+
+
+def aminmax(x: Tensor, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+    """The smallest and the largest element over one dimension, or all.  Source: torch.aminmax."""
+    return MinMax(*_over(_aminmax, x, dim, keepdim))
+
+
+def _extremes(x: Tensor, dim: Any, keepdim: bool, other: Any, rows: tuple[OpFunction, OpFunction, OpFunction]) -> Any:
+    whole, chosen, pair = rows
+    other = dim if isinstance(dim, Tensor) else other
+    if other is not None:
+        return pair(x, other)
+    if dim is None:
+        return _all_of(whole, x)
+    _not_empty(chosen.__name__, x, (normal_dim(dim, x.ndim),))
+    return _chosen_along(chosen, x, dim, keepdim=keepdim)
+
+
+def max(x: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:  # noqa: A001
+    """The largest element; along a dimension (values, indices); of two tensors their maximum.
+
+    Equal elements share the gradient, except along a dimension, where it goes to the one chosen.  Source: torch.max.
+    """
+    return _extremes(x, dim, keepdim, other, (_max_all, _max, maximum))
+
+
+def min(x: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:  # noqa: A001
+    """As max, of the smallest.  Source: torch.min."""
+    return _extremes(x, dim, keepdim, other, (_min_all, _min, minimum))
+
+
+def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The element in the middle, the lower of two; along a dimension (values, indices).  Source: torch.median."""
+    if dim is None:
+        return _all_of(_median_all, x)
+    _not_empty("median", x, (normal_dim(dim, x.ndim),))
+    return _chosen_along(_median, x, dim, keepdim=keepdim)
+
+
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
+    """The k-th smallest along a dimension, counted from 1: (values, indices).  Source: torch.kthvalue."""
+    if not 1 <= k <= (x.shape[normal_dim(dim, x.ndim)] if x.ndim else 1):
+        msg = "kthvalue(): selected number k out of range for dimension"
+        raise UsageError(msg)
+    return _chosen_along(_kthvalue, x, dim, k=k, keepdim=keepdim)
+
+
+def _arg(f: OpFunction, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    name = f.__name__
+    if x.dtype.category == BOOL:
+        msg = f"{name}(): does not support bool input"
+        raise UsageError(msg)
+    if dim is None:
+        if not x.numel():
+            msg = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+            raise IndexError(msg)
+        return reshape(f(reshape(x, -1), dim=0, keepdim=False), (1,) * x.ndim if keepdim else ())
+    at = normal_dim(dim, x.ndim)
+    _not_empty(name, x, (at,))
+    return f(x, dim=at, keepdim=keepdim) if x.ndim else reshape(f(reshape(x, 1), dim=0, keepdim=False), ())
+
+
+def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Where the largest element is along a dimension, or in the flat tensor.  Source: torch.argmax."""
+    return _arg(_argmax, x, dim, keepdim)
+
+
+def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Where the smallest element is along a dimension, or in the flat tensor.  Source: torch.argmin."""
+    return _arg(_argmin, x, dim, keepdim)
+
+
+def sort(x: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Chosen:
+    """The elements in order along a dimension: (values, indices); always stable.  Source: torch.sort."""
+    return _chosen_along(_sort, x, dim, descending=descending, keepdim=True)
+
+
+def argsort(x: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """The indices that sort along a dimension.  Source: torch.argsort."""
+    return sort(x, dim, descending).indices
+
+
+def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Chosen:  # noqa: A002
+    """The k largest (or smallest) along a dimension, in order: (values, indices).  Source: torch.topk."""
+    if not 0 <= k <= (x.shape[normal_dim(dim, x.ndim)] if x.ndim else 1):
+        msg = "selected index k out of range"
+        raise UsageError(msg)
+    return _chosen_along(_topk, x, dim, k=k, largest=largest, keepdim=True)
+
+
+def cummax(x: Tensor, dim: int) -> Chosen:
+    """The largest so far along a dimension: (values, indices).  Source: torch.cummax."""
+    return _chosen_along(_cummax, x, dim)
+
+
+def cummin(x: Tensor, dim: int) -> Chosen:
+    """The smallest so far along a dimension: (values, indices).  Source: torch.cummin."""
+    return _chosen_along(_cummin, x, dim)

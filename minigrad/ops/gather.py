@@ -1,0 +1,387 @@
+"""Rows that read and write along one dimension: gather and scatter, whole entries by index, flat positions, masks.
+
+Everything that is read at indices is differentiated by adding at them, and the other way round.
+
+Upstream: derivatives.yaml (gather, scatter, index_select, index_add, ...); ScatterGatherKernel.cpp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..dtypes import bool_, int32, int64
+from ..errors import Refusal, UsageError
+from ..op import OpFunction, row
+from ..tensor import Tensor
+from .batching import along_dim, elementwise, to_front
+from .creation import new_full, new_zeros, zeros_like
+from .indexing import fill_at, index_batch, masked_fill, no_batch, put, put_at, put_batch
+from .linalg import broadcast_shapes
+from .rearrange import broadcast_tensors, expand_as
+from .scan import cumsum
+from .shape import basic_index, expand, normal_dim, reshape, sum_dims
+
+if TYPE_CHECKING:
+    from ..op import Op
+    from .batching import Batched, Bdims, Params, Values
+
+
+# ---------------------------------------------------------------- kernels
+def _in_range(xp: Any, index: Any, n: int, dim: int, error: type[Exception] = UsageError) -> Any:
+    """The index, where all of it lies in 0 .. n - 1; these ops do not count from the end."""
+    if index.size and (index.min() < 0 or index.max() >= n):
+        wrong = index[(index < 0) | (index >= n)].flat[0]
+        msg = f"index {int(wrong)} is out of bounds for dimension {dim} with size {n}"
+        raise error(msg)
+    return index
+
+
+def _grid(xp: Any, index: Any, n: int, dim: int) -> tuple[Any, ...]:
+    """The key that names, for each element of `index`, the place at that index along `dim`."""
+    rank = index.ndim
+    key = [xp.arange(extent).reshape([-1 if d == k else 1 for d in range(rank)]) for k, extent in enumerate(index.shape)]
+    key[dim] = _in_range(xp, index, n, dim)
+    return tuple(key)
+
+
+def _entries(xp: Any, index: Any, n: int, dim: int, error: type[Exception] = UsageError) -> tuple[Any, ...]:
+    """The key of whole entries along `dim`."""
+    return (*[slice(None)] * dim, _in_range(xp, index, n, dim, error))
+
+
+# ---------------------------------------------------------------- one index for each element
+gather_at: OpFunction = row(
+    "gather", lambda xp, x0, x1, dim: x0[_grid(xp, x1, x0.shape[dim], dim)], saves=("x1", "x0"), batch=along_dim,
+    vjp=(lambda ct, x0, x1, dim: scatter_add_at(zeros_like(x0), x1, ct, dim=dim), None),
+    jvp=(lambda dx, x1, dim: gather_at(dx, x1, dim=dim), None))
+
+scatter_add_at: OpFunction = row(
+    "scatter_add", lambda xp, x0, x1, x2, dim: put(xp, x0, _grid(xp, x1, x0.shape[dim], dim), x2, accumulate=True),
+    saves=("x1",), batch=along_dim, vjp=(lambda ct: ct, None, lambda ct, x1, dim: gather_at(ct, x1, dim=dim)),
+    jvp=(lambda dx: dx, None, lambda dx, x0, x1, dim: scatter_add_at(zeros_like(x0), x1, dx, dim=dim)))
+
+_scatter: OpFunction = row(
+    "scatter", lambda xp, x0, x1, x2, dim: put(xp, x0, _grid(xp, x1, x0.shape[dim], dim), x2, accumulate=False),
+    saves=("x1",), batch=along_dim,
+    vjp=(lambda ct, x1, dim: _scatter(ct, x1, 0, dim=dim), None, lambda ct, x1, dim: gather_at(ct, x1, dim=dim)),
+    jvp=(lambda dx, x1, dim: _scatter(dx, x1, 0, dim=dim), None,
+         lambda dx, x0, x1, dim: _scatter(zeros_like(x0), x1, dx, dim=dim)))
+
+
+def _one_rank(op: str, x: Tensor, dim: int, index: Tensor, src: Any = None) -> tuple[Any, ...]:
+    """Checked arguments with at least one dimension: (x, index, src, dim, whether a dimension was added)."""
+    if index.dtype not in (int64, int32):
+        msg = f"{op}(): Expected dtype int32/int64 for index"
+        raise UsageError(msg)
+    at, added = normal_dim(dim, x.ndim), x.ndim == 0
+    x, index, src = (reshape(t, 1) if isinstance(t, Tensor) and t.ndim == 0 else t for t in (x, index, src))
+    if index.ndim != x.ndim and index.numel():
+        msg = "Index tensor must have the same number of dimensions as input tensor"
+        raise UsageError(msg)
+    if any(i > n for d, (i, n) in enumerate(zip(index.shape, x.shape, strict=False)) if d != at):
+        msg = (f"Size does not match at dimension {at} expected index {list(index.shape)} to be no larger than self "
+               f"{list(x.shape)} apart from dimension {at}")
+        raise UsageError(msg)
+    if isinstance(src, Tensor):
+        if src.dtype is not x.dtype:
+            msg = f"{op}(): Expected self.dtype to be equal to src.dtype"
+            raise UsageError(msg)
+        if src.ndim != index.ndim or any(i > n for i, n in zip(index.shape, src.shape, strict=True)):
+            msg = (f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart from dimension {at} "
+                   f"and to be no larger size than src {list(src.shape)}")
+            raise UsageError(msg)
+        if src.shape != index.shape:
+            src = basic_index(src, tuple(slice(n) for n in index.shape))
+    return x, index, src, at, added
+
+
+def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The elements whose place along `dim` the index says; the result has the index's shape.
+
+    index: of x's rank, int64, 0 <= index < x.shape[dim], not larger than x in other dimensions.
+    Raises UsageError, as torch, where an index is out of bounds.  Source: torch.gather.
+    """
+    was_scalar = index.ndim == 0
+    x, index, _, at, _ = _one_rank("gather", x, dim, index)
+    out = gather_at(x, index, dim=at)
+    return reshape(out, ()) if was_scalar else out
+
+
+def scatter(x: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+    """`x` with `src`, a tensor or a number, written where the index says.  Source: torch.scatter."""
+    if reduce is not None:
+        if reduce != "add":
+            msg = f"scatter(reduce={reduce!r}) has no derivative: only reduce='add' is supported, as scatter_add."
+            raise Refusal(msg)
+        given = value if src is None else src
+        src = given if isinstance(given, Tensor) else new_full(x, index.shape, given)
+        return scatter_add(x, dim, index, src)
+    x, index, src, at, added = _one_rank("scatter", x, dim, index, value if src is None else src)
+    out = _scatter(x, index, src, dim=at)
+    return reshape(out, ()) if added else out
+
+
+def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """`x` with `src` added where the index says, as often as it does.  Source: torch.scatter_add."""
+    x, index, src, at, added = _one_rank("scatter_add", x, dim, index, src)
+    out = scatter_add_at(x, index, src, dim=at)
+    return reshape(out, ()) if added else out
+
+
+def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """As gather, where x and the indices are first broadcast; of the flat tensor without `dim`.
+
+    Source: torch.take_along_dim.
+    """
+    if dim is None:
+        return gather(reshape(x, -1), 0, reshape(indices, -1))
+    if x.ndim != indices.ndim:
+        msg = (f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {x.ndim} "
+               f"dimensions for input, and {indices.ndim} dimensions for indices")
+        raise UsageError(msg)
+    at = normal_dim(dim, x.ndim)
+    like = broadcast_shapes(*[(*y.shape[:at], 1, *y.shape[at + 1:]) for y in (x, indices)])
+    x, indices = (expand(y, *like[:at], y.shape[at], *like[at + 1:]) for y in (x, indices))
+    return gather(x, at, indices)
+
+
+# ---------------------------------------------------------------- whole entries
+def _by_index(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    """Reading: index_select of a batch is indexing."""
+    return index_batch(op, size, values, bdims, {"places": (*[False] * params["dim"], True)})
+
+
+def _by_put(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    """Writing: (x, index, source) of a batch is index_put of (x, source, index)."""
+    return put_batch(op, size, [values[0], values[2], values[1]], [bdims[0], bdims[2], bdims[1]],
+                     {"places": (*[False] * params["dim"], True), "accumulate": op.name == "index_add"})
+
+
+def _fill_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    """As masked_fill: an entry that is named twice is written once, also when its cotangent is read."""
+    x, index, value = values
+    if type(value) is not Tensor:
+        return _by_put(op, size, values, bdims, params)
+    mask, bdim = _by_put(op, size, [zeros_like(x, dtype=bool_), index, True], [bdims[0], bdims[1], None], params)
+    return elementwise(fill_at.op, size, [x, mask, value], [bdims[0], bdim, bdims[2]], {})
+
+
+_index_select: OpFunction = row(
+    "index_select", lambda xp, x0, x1, dim: x0[_entries(xp, x1, x0.shape[dim], dim)], saves=("x1",), batch=_by_index,
+    vjp=(lambda ct, shape0, x1, dim: _index_add(new_zeros(ct, shape0), x1, ct, dim=dim), None),
+    jvp=(lambda dx, x1, dim: _index_select(dx, x1, dim=dim), None))
+
+_index_add: OpFunction = row(
+    "index_add", lambda xp, x0, x1, x2, dim: put(xp, x0, _entries(xp, x1, x0.shape[dim], dim), x2, accumulate=True),
+    saves=("x1", "x2"), batch=_by_put,
+    vjp=(lambda ct: ct, None, lambda ct, x1, x2, dim: expand_as(_index_select(ct, x1, dim=dim), x2)),
+    jvp=(lambda dx: dx, None, lambda dx, x0, x1, dim: _index_add(zeros_like(x0), x1, dx, dim=dim)))
+
+_index_copy: OpFunction = row(
+    "index_copy",
+    lambda xp, x0, x1, x2, dim: put(xp, x0, _entries(xp, x1, x0.shape[dim], dim, IndexError), x2, accumulate=False),
+    saves=("x1", "x2"), batch=_by_put,
+    vjp=(lambda ct, x1, dim: _index_fill(ct, x1, 0, dim=dim), None,
+         lambda ct, x1, x2, dim: expand_as(_index_select(ct, x1, dim=dim), x2)),
+    jvp=(lambda dx, x1, dim: _index_fill(dx, x1, 0, dim=dim), None,
+         lambda dx, x0, x1, dim: _index_copy(zeros_like(x0), x1, dx, dim=dim)))
+
+
+def _filled(ct: Tensor, index: Tensor, dim: int) -> Tensor:
+    """The sum over the entries that index_fill writes, each once."""
+    rest = _index_fill(ct, index, 0, dim=dim)
+    return sum_dims(ct - rest, dims=tuple(range(ct.ndim)), keepdim=False)  # type: ignore[no-any-return]
+
+
+_index_fill: OpFunction = row(
+    "index_fill",
+    lambda xp, x0, x1, x2, dim: put(xp, x0, (*[slice(None)] * dim, x1), x2, accumulate=False),
+    saves=("x1",), batch=_fill_batch,
+    vjp=(lambda ct, x1, dim: _index_fill(ct, x1, 0, dim=dim), None, lambda ct, x1, dim: _filled(ct, x1, dim)),
+    jvp=(lambda dx, x1, dim: _index_fill(dx, x1, 0, dim=dim), None,
+         lambda dx, x0, x1, dim: _index_fill(zeros_like(x0), x1, dx, dim=dim)))
+
+
+def _vector(name: str, index: Tensor) -> Tensor:
+    if index.ndim > 1:
+        msg = f"{name}(): Index is supposed to be a vector"
+        raise IndexError(msg)
+    if index.dtype not in (int64, int32):
+        msg = f"{name}(): Expected dtype int32 or int64 for index"
+        raise UsageError(msg)
+    return index if index.ndim else reshape(index, 1)
+
+
+def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The entries along `dim` that a vector of indices names.  Source: torch.index_select."""
+    at, index = normal_dim(dim, x.ndim), _vector("index_select", index)
+    if not x.ndim:
+        if index.numel() != 1:
+            msg = f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)"
+            raise UsageError(msg)
+        return reshape(_index_select(reshape(x, 1), index, dim=0), ())
+    return _index_select(x, index, dim=at)  # type: ignore[no-any-return]
+
+
+def _writing(f: OpFunction, x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Call index_add or index_copy; a 0-d x or source counts as one entry."""
+    at, index, name = normal_dim(dim, x.ndim), _vector(f.__name__, index), f.__name__
+    if not x.ndim:
+        return reshape(_writing(f, reshape(x, 1), 0, index, source), ())
+    if source.dtype is not x.dtype:
+        msg = f"{name}_(): self ({x.dtype}) and source ({source.dtype}) must have the same scalar type"
+        raise UsageError(msg)
+    if not source.ndim:
+        source = reshape(source, *[1] * x.ndim)
+    if index.numel() != source.shape[at]:
+        msg = (f"{name}_(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({source.shape[at]}), for "
+               f"dim: {at}")
+        raise UsageError(msg)
+    if source.shape != (*x.shape[:at], index.numel(), *x.shape[at + 1:]):
+        msg = (f"source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+               f"{list(x.shape)} source.shape = {list(source.shape)}")
+        raise UsageError(msg)
+    return f(x, index, source, dim=at)  # type: ignore[no-any-return]
+
+
+def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    """`x` with the entries of `source`, times alpha, added to those that the index names.  Source: torch.index_add."""
+    return _writing(_index_add, x, dim, index, source if alpha == 1 else source * alpha)
+
+
+def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`x` with the entries of `source` in place of those that the index names.  Source: torch.index_copy."""
+    return _writing(_index_copy, x, dim, index, source)
+
+
+def index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`x` with a number, or a 0-d tensor, in the entries that the index names.  Source: torch.index_fill."""
+    if isinstance(value, Tensor) and value.ndim:
+        msg = f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        raise UsageError(msg)
+    at, index = normal_dim(dim, x.ndim), _vector("index_fill", index)
+    if isinstance(value, Tensor):
+        value = value.to(x.dtype)
+    if not x.ndim:
+        return reshape(_index_fill(reshape(x, 1), index, value, dim=0), ())
+    return _index_fill(x, index, value, dim=at)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- flat positions
+def _take_kernel(xp: Any, x0: Any, x1: Any) -> Any:
+    n = x0.size
+    if x1.size and (x1.min() < -n or x1.max() >= n):
+        wrong = x1[(x1 < -n) | (x1 >= n)].flat[0]
+        msg = f"out of range: tried to access index {int(wrong)} on a tensor of {n} elements."
+        raise IndexError(msg)
+    return x0.reshape(-1)[x1]
+
+
+def _take_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    x, bdim = values[0], bdims[0]
+    flat = reshape(x, -1) if bdim is None else reshape(to_front(x, bdim), size, -1)
+    return index_batch(op, size, [flat, values[1]], [None if bdim is None else 0, bdims[1]], {"places": (True,)})
+
+
+def _take_vjp(ct: Tensor, x0: Tensor, x1: Tensor) -> Tensor:
+    flat = put_at(reshape(zeros_like(x0), -1), ct, x1, places=(True,), accumulate=True)
+    return reshape(flat, x0.shape)
+
+
+_take: OpFunction = row("take", _take_kernel, saves=("x1", "x0"), vjp=(_take_vjp, None),
+                        jvp=(lambda dx, x1: _take(dx, x1), None), batch=_take_batch)
+
+
+def take(x: Tensor, index: Tensor) -> Tensor:
+    """The elements of the flat tensor at the index, in its shape.  Source: torch.take."""
+    if index.dtype is not int64:
+        msg = f"take(): Expected a long tensor for index, but got {index.dtype}"
+        raise UsageError(msg)
+    return _take(x, index)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- masks: what comes out, or goes in, in order
+_masked_select: OpFunction = row(
+    "masked_select", lambda xp, x0, x1: x0[x1], saves=("x1", "x0"),
+    vjp=(lambda ct, x0, x1: put_at(zeros_like(x0), ct, x1, places=(True,), accumulate=False), None),
+    jvp=(lambda dx, x1: _masked_select(dx, x1), None),
+    batch=lambda op, size, values, bdims, params: index_batch(op, size, values, bdims, {"places": (True,)}))
+
+
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask is true, in a vector; a batched mask is refused.  Source: torch.masked_select."""
+    if mask.dtype is not bool_:
+        msg = "masked_select: expected BoolTensor for mask"
+        raise UsageError(msg)
+    x, mask = broadcast_tensors(x, mask)
+    return _masked_select(x, mask) if x.ndim else _masked_select(reshape(x, 1), reshape(mask, 1))  # type: ignore[no-any-return]
+
+
+def _masked_scatter_kernel(xp: Any, x0: Any, x1: Any, x2: Any, dim: int) -> Any:
+    count = xp.cumsum(x1, axis=dim)
+    if not x1.any():
+        return xp.array(x0)
+    if count.max() > x2.shape[dim]:
+        msg = (f"masked_scatter: expected self and source to have same dtypes and source to have at least as many elements "
+               f"({int(count.max())}) as the mask has ones")
+        raise UsageError(msg)
+    return xp.where(x1, xp.take_along_axis(x2, xp.maximum(count - 1, 0), dim), x0)
+
+
+def _masked_scatter_vjp(ct: Tensor, x1: Tensor, shape2: tuple[int, ...], dim: int) -> Tensor:
+    """What went in as number k of the source gets the cotangent of the k-th true element."""
+    count = cumsum(x1, dim)
+    places = masked_fill(count - 1, count == 0, 0)
+    return scatter_add_at(new_zeros(ct, shape2), places, masked_fill(ct, ~x1, 0), dim=dim)  # type: ignore[no-any-return]
+
+
+_masked_scatter: OpFunction = row(
+    "masked_scatter", _masked_scatter_kernel, saves=("x1",), batch=along_dim,
+    vjp=(lambda ct, x1: masked_fill(ct, x1, 0), None, _masked_scatter_vjp),
+    jvp=(lambda dx, x1: masked_fill(dx, x1, 0), None,
+         lambda dx, x0, x1, dim: _masked_scatter(zeros_like(x0), x1, dx, dim=dim)))
+
+
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """`x` with the elements of `source`, in order, where the mask is true.  Source: torch.masked_scatter."""
+    if mask.dtype is not bool_ or source.dtype is not x.dtype:
+        msg = f"masked_scatter_: expected a bool mask and a source of type {x.dtype}, but got {mask.dtype} and {source.dtype}"
+        raise UsageError(msg)
+    x, mask = broadcast_tensors(x, mask)
+    return reshape(_masked_scatter(reshape(x, -1), reshape(mask, -1), reshape(source, -1), dim=0), x.shape)
+
+
+# ---------------------------------------------------------------- classes
+def _one_hot_kernel(xp: Any, x0: Any, num_classes: int) -> Any:
+    if num_classes == -1:
+        if not x0.size:
+            msg = "Can not infer total number of classes from empty tensor."
+            raise UsageError(msg)
+        num_classes = int(x0.max()) + 1
+    if x0.size and x0.min() < 0:
+        msg = "Class values must be non-negative."
+        raise UsageError(msg)
+    if x0.size and x0.max() >= num_classes:
+        msg = "Class values must be smaller than num_classes."
+        raise UsageError(msg)
+    return (x0[..., None] == xp.arange(num_classes)).astype(x0.dtype)
+
+
+def _one_hot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    if params["num_classes"] == -1:
+        return no_batch(op, size, values, bdims, params)
+    return op.call(values[0], **params), bdims[0]
+
+
+_one_hot = row("one_hot", _one_hot_kernel, vjp=None, jvp=None, batch=_one_hot_batch)
+
+
+def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
+    """For each class number a vector with a 1 at it; without num_classes the largest number says how long.
+
+    Source: torch.nn.functional.one_hot.
+    """
+    if x.dtype is not int64:
+        msg = "one_hot is only applicable to index tensor of type LongTensor."
+        raise UsageError(msg)
+    return _one_hot(x, num_classes=num_classes)  # type: ignore[no-any-return]

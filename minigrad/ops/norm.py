@@ -1,0 +1,94 @@
+"""Norms of vectors: one row, whose weight (see reduction.py) depends on the order.
+
+Upstream: linalg_vector_norm, norm_backward in FunctionsManual.cpp.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from ..backend import NUMPY_DTYPE
+from ..dtypes import FLOAT, dtype
+from ..errors import Refusal, UsageError
+from ..op import OpFunction, row
+from .batching import over_dims
+from .choice import isnan
+from .creation import zeros_like
+from .indexing import masked_fill
+from .pointwise import abs as absolute
+from .pointwise import pow as power
+from .pointwise import sgn
+from .reduction import pull, push
+from .shape import normal_dims, restore, sum_dims
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..tensor import Tensor
+
+
+def _norm_kernel(xp: Any, x0: Any, order: float, dims: tuple[int, ...], keepdim: bool, dtype: dtype) -> Any:
+    sizes = xp.abs(x0.astype(NUMPY_DTYPE[dtype], copy=False))
+    how = {"axis": dims, "keepdims": keepdim}
+    if order == 0:
+        return xp.sum(sizes != 0, **how).astype(sizes.dtype)
+    if order in (inf, -inf):
+        return (xp.max if order > 0 else xp.min)(sizes, **how)
+    if order == 1:
+        return xp.sum(sizes, **how)
+    if order == 2:  # noqa: PLR2004
+        return xp.sqrt(xp.sum(sizes * sizes, **how))
+    return xp.sum(sizes ** order, **how) ** (1 / order)
+
+
+def _weight(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """The derivative of the norm for each element; 0 where the norm is 0."""
+    norm = restore(out, x.shape, dims, keepdim)
+    if order == 0:
+        return zeros_like(x)
+    if order == 1:
+        return sgn(x)  # type: ignore[no-any-return]
+    if order in (inf, -inf):
+        size = absolute(x)
+        ties = ((size == norm) | isnan(size)).to(norm.dtype)
+        return sgn(x) * (ties / sum_dims(ties, dims=dims, keepdim=True))  # type: ignore[no-any-return]
+    if order == 2:  # noqa: PLR2004
+        return masked_fill(x / norm, norm == 0, 0)
+    if order < 1:
+        slope = masked_fill(power(absolute(x), order - 1), x == 0, 0)
+        return sgn(x) * slope * power(norm, 1 - order)  # type: ignore[no-any-return]
+    scaled = sgn(x) * power(absolute(x), order - 1) if order < 2 else x * power(absolute(x), order - 2)  # noqa: PLR2004
+    return scaled * masked_fill(power(norm, 1 - order), norm == 0, 0)
+
+
+_vector_norm: OpFunction = row(
+    "linalg_vector_norm", _norm_kernel, saves=("x0", "out"), fits=True, batch=over_dims,
+    vjp=(lambda ct, x0, out, order, dims, keepdim: pull(ct, _weight(x0, out, order, dims, keepdim), dims, keepdim),),
+    jvp=(lambda dx, x0, out, order, dims, keepdim: push(dx, _weight(x0, out, order, dims, keepdim), dims, keepdim),))
+
+
+def vector_norm(x: Tensor, ord: float = 2, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,  # noqa: A002
+                dtype: dtype | None = None) -> Tensor:
+    """(sum of |x| ** ord) ** (1 / ord) over dimensions; the largest |x| for inf, the number of nonzeros for 0.
+
+    Raises UsageError for an int tensor, and for the largest of no elements.  Source: torch.linalg.vector_norm.
+    """
+    if x.dtype.category < FLOAT:
+        msg = f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype}"
+        raise UsageError(msg)
+    dims = normal_dims(dim, x.ndim)
+    if (ord == inf or ord < 0) and any(x.shape[d] == 0 for d in dims):
+        msg = (f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor (shape {list(x.shape)}, dims "
+               f"{list(dims)}) because the operation does not have an identity")
+        raise UsageError(msg)
+    return _vector_norm(x, order=ord, dims=dims, keepdim=keepdim, dtype=dtype or x.dtype)  # type: ignore[no-any-return]
+
+
+def norm(x: Tensor, p: float | str | None = "fro", dim: int | Sequence[int] | None = None, keepdim: bool = False,
+         dtype: dtype | None = None) -> Tensor:
+    """The p-norm of the elements over dimensions; "fro" is 2.  Refuses "nuc".  Source: torch.norm."""
+    if p == "nuc":
+        msg = 'norm(p="nuc") needs a singular value decomposition, and minigrad has none. Only vector norms and "fro" are here.'
+        raise Refusal(msg)
+    return vector_norm(x, 2 if p in (None, "fro") else float(p), dim, keepdim, dtype=dtype)
