@@ -25,6 +25,8 @@ def _or_not_implemented(f: Any) -> Any:
         try:
             return f(x, other)
         except TypeError:
+            if hasattr(other, "__array__"):  # python would say unequal where the elements were meant
+                raise
             return NotImplemented
     return compare
 

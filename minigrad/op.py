@@ -18,6 +18,7 @@ Upstream: derivatives.yaml, BatchRules*.cpp; DynamicLayer.cpp (dispatch).
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .graph.node import NO_PARAMS, Plan, record, record_binary, record_unary
@@ -374,11 +375,11 @@ def _promoted(op: Op, args: tuple[Any, ...], state: State) -> list[Any]:
     for i, x in enumerate(args):
         if type(x) is Tensor:
             (shaped if x.value.shape else zero_dim).append(x.dtype)
-        elif isinstance(x, (bool, int, float, complex)):
-            scalars.append(of_scalar(x, state.default_dtype))
-        elif isinstance(x, HOST_SCALAR):
+        elif isinstance(x, HOST_SCALAR):  # before float, which numpy.float64 is too: to torch it is as weak as any number
             numbers[i] = x.item()
             scalars.append(of_scalar(numbers[i], state.default_dtype))
+        elif isinstance(x, (bool, int, float, complex)):
+            scalars.append(of_scalar(x, state.default_dtype))
         else:
             msg = f"{op.name}(): argument {i} must be Tensor or Number, not {type(x).__name__}."
             raise TypeError(msg)
@@ -411,8 +412,7 @@ def _refuse(op: Op, common: dtype, given: list[dtype]) -> None:
 def mismatch(op: Op, args: tuple[Any, ...], error: Exception) -> UsageError:
     """Torch's text for shapes that do not broadcast, else what the kernel said, with shapes and stack."""
     shapes = [x.shape for x in args if type(x) is Tensor]
-    if op.broadcasts and len(shapes) == 2:  # noqa: PLR2004
-        a, b = shapes
+    for a, b in combinations(shapes, 2) if op.broadcasts else ():
         for k in range(1, min(len(a), len(b)) + 1):
             if a[-k] != b[-k] and 1 not in (a[-k], b[-k]):
                 return UsageError(

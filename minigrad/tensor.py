@@ -337,7 +337,7 @@ class Tensor:
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
-            msg = f"Boolean value of Tensor with {'no' if not self.numel() else 'more than one'} value{'s' * bool(self.numel())} is ambiguous"
+            msg = f"Boolean value of Tensor with {'more than one value' if self.numel() else 'no values'} is ambiguous"
             raise UsageError(msg)
         return bool(self.item())
 
