@@ -133,10 +133,16 @@ def _hooks(node: Node) -> NodeHooks:
 hooks_of = _hooks
 
 
+UNARY = 3
+"""The bits of a plan for one input, which requires grad."""
+FIRST = (0,)
+NO_PARAMS: dict[str, Any] = {}
+
+
 class Plan:
     """A row seen from its inputs that require grad: what to save, which formulas to run, and on what."""
 
-    __slots__ = ("arrays", "joint", "keeps_input", "needs", "op", "origins", "places", "saves", "steps")
+    __slots__ = ("arrays", "joint", "keeps_input", "lean", "needs", "op", "origins", "places", "saves", "steps")
 
     def __init__(self, op: Op, needs: tuple[bool, ...]) -> None:
         self.op = op
@@ -158,12 +164,9 @@ class Plan:
         self.origins = tuple("out" if i is None else active.index(i) if needs[i] else None for i, _ in self.places)
         self.keeps_input = self.places == ((0, 0),)
         self.arrays = on_arrays(self.steps) if op.elementwise else None
-
-
-UNARY = 3
-"""The bits of a plan for one input, which requires grad."""
-FIRST = (0,)
-NO_PARAMS: dict[str, Any] = {}
+        # one rule that reads at most one saved tensor and nothing else
+        self.lean = self.steps[0] if (len(self.steps) == 1 and self.steps[0] and not self.joint and len(self.saves) < 2  # noqa: PLR2004
+                                      and self.steps[0][1] in ((), FIRST)) else None
 
 
 def on_arrays(steps: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -219,7 +222,11 @@ class OpNode(Node):
             grads = self._on_arrays(ct, plan.arrays, saved)
             if grads is not None:
                 return grads
-        grads = self._run(ct, wanted, create_graph)
+        if plan.lean is not None and not create_graph and not watched:
+            function, reads = plan.lean
+            grads = [function(ct, saved[0].unpack()) if reads else function(ct)]
+        else:
+            grads = self._run(ct, wanted, create_graph)
         if self.metas is not None:
             grads = [g if g is None else fit(g, *meta) for g, meta in zip(grads, self.metas, strict=True)]
         return grads
@@ -287,17 +294,16 @@ class OpNode(Node):
         if self.saved:
             self.saved = None
 
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_saved_"):
-            raise AttributeError(name)
-        wanted = {"self": "x0", "other": "x1", "result": "out"}.get(name[7:], name[7:])
-        if wanted in self.plan.saves:
-            if self.saved is None:
-                raise already_freed(self.name())
-            return self._unpack(self.plan.saves.index(wanted), create_graph=True)
-        if wanted in self.params:
-            return self.params[wanted]
-        raise AttributeError(name)
+    def saved_tensor(self, name: str) -> Any:
+        """What is saved under its name in the row (x0, out, ...), unpacked: in a checkpointed region that runs it again."""
+        if self.saved is None:
+            raise already_freed(self.name())
+        return self._unpack(self.plan.saves.index(name), create_graph=True)
+
+    # torch's names, as properties: a __getattr__ would make every other attribute of a node slow
+    _saved_self = property(lambda self: self.saved_tensor("x0"))
+    _saved_other = property(lambda self: self.saved_tensor("x1"))
+    _saved_result = property(lambda self: self.saved_tensor("out"))
 
 
 def fit(ct: Tensor, shape: tuple[int, ...], dtype: Any) -> Tensor:
@@ -363,14 +369,10 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
     hooked = state.hooks is not None or state.watchers
     for i, nr in plan.places:
         x = inputs[i] if i is not None else out if op.outs == 1 else out[nr]
-        if type(x) is not Tensor:
-            saved += (Constant(x),)
-        elif hooked:
+        if hooked and type(x) is Tensor:
             saved += (save(owner, x, op.node_name, plan.saves[len(saved)], state),)
-        elif owner is None:
-            saved += (keep_base(x),)
         else:
-            saved += (keep(x.value if x.owner is owner else x),)
+            saved += (_kept(owner, x),)
     node.saved = saved
     return out
 
@@ -391,7 +393,7 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor) -> T
         node.numbers = FIRST
     else:
         node.targets = (x.node,)
-        node.numbers = (x.nr,)
+        node.numbers = (x.nr,) if x.nr else FIRST
     if owner is None:
         out.node = node
         out.nr = 0
@@ -409,11 +411,11 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
     if b is None:
         needs = 6
         node.targets = (x if a is LEAF else a,)
-        node.numbers = FIRST if a is LEAF else (x.nr,)
+        node.numbers = FIRST if a is LEAF or not x.nr else (x.nr,)
     elif a is None:
         needs = 5
         node.targets = (y if b is LEAF else b,)
-        node.numbers = FIRST if b is LEAF else (y.nr,)
+        node.numbers = FIRST if b is LEAF or not y.nr else (y.nr,)
     else:
         needs = 7
         node.targets = (x if a is LEAF else a, y if b is LEAF else b)
@@ -424,23 +426,23 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
     node.number = next_number()
     node.hooks = None
     node.shapes = None
-    node.metas = _metas(plan, (x, y), out)
+    shape, dtype = out.shape, out.kind.dtype
+    node.metas = None if (type(x) is not Tensor or (x.shape == shape and x.kind.dtype is dtype)) and (
+        type(y) is not Tensor or (y.shape == shape and y.kind.dtype is dtype)) else _metas(plan, (x, y), out)
     node.outs = 1
-    saved: tuple[Any, ...] = ()
-    for i, _ in plan.places:
-        z = x if i == 0 else y if i == 1 else out
-        if type(z) is not Tensor:
-            saved += (Constant(z),)
-        elif owner is None:
-            saved += (keep_base(z),)
-        else:
-            saved += (keep(z.value if z.owner is owner else z),)
-    node.saved = saved
+    node.saved = tuple([_kept(owner, x if i == 0 else y if i == 1 else out) for i, _ in plan.places]) if plan.places else ()
     if owner is None:
         out.node = node
         out.nr = 0
         return out
     return wrapper(owner, out, node)
+
+
+def _kept(owner: Interpreter | None, x: Any) -> Any:
+    """What a node keeps of an input or output where no hooks are in force."""
+    if type(x) is not Tensor:
+        return Constant(x)
+    return keep_base(x) if owner is None else keep(x.value if x.owner is owner else x)
 
 
 def _several(owner: Interpreter | None, out: tuple[Tensor, ...], node: OpNode) -> tuple[Tensor, ...]:

@@ -35,18 +35,23 @@ class GradInterpreter(Interpreter):
         return wrapper(self, x, LEAF if x.dtype.differentiable else None, next_number())
 
     def process(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        out = op.call(*[x.value if type(x) is Tensor and x.owner is self else x for x in args], **params)
-        if not op.vjp or (op.outs == 1 and out.kind.dtype.category < FLOAT):
+        values = []
+        records = False
+        for x in args:
+            if type(x) is Tensor and x.owner is self:
+                values.append(x.value)
+                records = records or x.node is not None
+            else:
+                values.append(x)
+        out = op.call(*values, **params)
+        if not records or not op.vjp or (op.outs == 1 and out.kind.dtype.category < FLOAT):
             return out
         state = current()
         if self in state.grad_off:
             return out
-        for x in args:
-            if type(x) is Tensor and x.owner is self and x.node is not None:
-                if op.elementwise and state.hooks is None and not state.watchers:
-                    return record_unary(op, self, x, out) if len(args) == 1 else record_binary(op, self, *args, out)
-                return record(op, self, args, out, params, state)
-        return out
+        if op.elementwise and state.hooks is None and not state.watchers:
+            return record_unary(op, self, args[0], out) if len(args) == 1 else record_binary(op, self, *args, out)
+        return record(op, self, args, out, params, state)
 
     def draw(self, op: Op, params: dict[str, Any]) -> Any:
         return draw_below(self, op, params)
