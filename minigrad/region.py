@@ -1,0 +1,78 @@
+"""What a checkpointed region meets outside of itself: what it reads, and which random streams it draws from.
+
+A recomputation must find both as the forward did: a tensor that was written to since is an error, a stream is replayed from a
+private copy. [NOTE captured-tensors] [NOTE random-streams]
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from .errors import CheckpointError
+from .state import State, Watcher, show
+from .tensor import Storage, Tensor, storage_of
+
+if TYPE_CHECKING:
+    from .interpreters.base import Interpreter
+
+
+class Region(Watcher):
+    """What one forward, or one recomputation, of a region reads from outside, and what it makes.
+
+    It keeps no tensor alive: storages are referred to weakly. [NOTE captured-tensors]
+    """
+
+    __slots__ = ("draws", "log", "parent", "reads", "versions")
+
+    def __init__(self, state: State, *, preserve_rng_state: bool, log: list[str] | None) -> None:
+        self.parent = next((w for w in state.watchers if isinstance(w, Region)), None)
+        self.reads: dict[ref[Storage], None] = {}
+        self.versions: dict[ref[Storage], int] = {}
+        self.draws: dict[Any, Any] | None = {} if preserve_rng_state else None
+        self.log = log
+
+    def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
+        if event == "draw":
+            if self.draws is not None:
+                self.draws.setdefault(subject, detail)
+        elif owner is None and event == "op":
+            if self.log is not None:
+                self.log.append(subject.name)
+            for x in detail:
+                if type(x) is Tensor:
+                    store = storage_of(x)
+                    if not self._made(store):
+                        self.reads[ref(store)] = None
+        elif owner is None and event == "made":
+            for x in detail if isinstance(detail, tuple) else (detail,):
+                store = storage_of(x)
+                if store.maker is None:
+                    store.maker = self
+
+    def _made(self, store: Storage) -> bool:
+        maker = store.maker
+        while maker is not None and maker is not self:
+            maker = maker.parent
+        return maker is self
+
+    def close(self) -> None:
+        """Take the versions of all that was read, as the region left them."""
+        self.versions = {r: store.version for r in self.reads if (store := r()) is not None}
+
+    def check(self) -> None:
+        """Raise CheckpointError where something read was written to since."""
+        for r, version in self.versions.items():
+            store = r()
+            if store is not None and store.version != version:
+                msg = (f"one of the tensors that the checkpointed function reads ({store.array.dtype} {list(store.array.shape)}) "
+                       f"has been modified by an inplace operation after its forward: it is at version {store.version}, "
+                       f"expected version {version}. The recomputation would compute something else. Run the backward first, or "
+                       f"pass a clone. [level stack: {show()}] [NOTE captured-tensors]")
+                raise CheckpointError(msg)
+
+    def streams(self, outside: tuple[tuple[Any, Any], ...]) -> tuple[tuple[Any, Any], ...]:
+        """Private copies of the generators that the region drew from, where they stood before it; then those from outside."""
+        if not self.draws:
+            return outside
+        return (*((generator, generator.standing_at(place)) for generator, place in self.draws.items()), *outside)
