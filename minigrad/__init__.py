@@ -2,8 +2,23 @@
 from . import methods
 from .ops.creation import *  # noqa
 from .ops.activation import logit as logit, relu as relu, sigmoid as sigmoid, threshold as threshold
-from .ops.choice import *  # noqa: F403
-from .ops.pointwise import *  # noqa: F403
+from .ops.choice import (
+    bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_xor as bitwise_xor,
+    clamp as clamp, clamp_max as clamp_max, clamp_min as clamp_min, clip as clip, eq as eq, ge as ge, gt as gt,
+    isfinite as isfinite, isinf as isinf, isnan as isnan, le as le, logical_and as logical_and, logical_not as logical_not,
+    logical_or as logical_or, logical_xor as logical_xor, lt as lt, maximum as maximum, minimum as minimum, ne as ne,
+    result_type as result_type, where as where,
+)
+from .ops.pointwise import (
+    abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, addcdiv as addcdiv, addcmul as addcmul,
+    asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh, ceil as ceil, conj as conj, cos as cos,
+    cosh as cosh, div as div, divide as divide, erf as erf, erfc as erfc, exp as exp, exp2 as exp2, expm1 as expm1,
+    floor as floor, floor_divide as floor_divide, fmod as fmod, frac as frac, imag as imag, lerp as lerp, log as log,
+    log10 as log10, log1p as log1p, log2 as log2, mul as mul, multiply as multiply, nan_to_num as nan_to_num, neg as neg,
+    negative as negative, pow as pow, real as real, reciprocal as reciprocal, remainder as remainder, round as round,
+    rsqrt as rsqrt, sgn as sgn, sign as sign, sin as sin, sinh as sinh, sqrt as sqrt, square as square, sub as sub,
+    subtract as subtract, tan as tan, tanh as tanh, true_divide as true_divide, trunc as trunc,
+)
 from .ops.extremes import (
     amax as amax, amin as amin, aminmax as aminmax, argmax as argmax, argmin as argmin, argsort as argsort, cummax as cummax,
     cummin as cummin, kthvalue as kthvalue, max as max, median as median, min as min, sort as sort, topk as topk,
@@ -11,7 +26,7 @@ from .ops.extremes import (
 from .ops.gather import (
     gather as gather, index_add as index_add, index_copy as index_copy, index_fill as index_fill,
     index_select as index_select, masked_scatter as masked_scatter, masked_select as masked_select, scatter as scatter,
-    scatter_add as scatter_add, take as take, take_along_dim as take_along_dim,
+    repeat_interleave as repeat_interleave, scatter_add as scatter_add, take as take, take_along_dim as take_along_dim,
 )
 from .ops.indexing import argwhere as argwhere, masked_fill as masked_fill, nonzero as nonzero
 from .ops.norm import norm as norm
@@ -19,19 +34,21 @@ from .ops.rearrange import (
     atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
     broadcast_tensors as broadcast_tensors, broadcast_to as broadcast_to,
     column_stack as column_stack, diag as diag, diag_embed as diag_embed, diagflat as diagflat, dstack as dstack,
-    fliplr as fliplr, flipud as flipud, hstack as hstack, meshgrid as meshgrid, repeat_interleave as repeat_interleave,
-    rot90 as rot90, tensor_split as tensor_split, tile as tile, trace as trace, unflatten as unflatten, vstack as vstack,
+    fliplr as fliplr, flipud as flipud, hstack as hstack, meshgrid as meshgrid, rot90 as rot90, tensor_split as tensor_split,
+    tile as tile, trace as trace, unflatten as unflatten, vstack as vstack,
 )
 from .ops.reduction import (
-    all as all, any as any, count_nonzero as count_nonzero, mean as mean, nanmean as nanmean, nansum as nansum, prod as prod,
-    std as std, std_mean as std_mean, sum as sum, var as var, var_mean as var_mean,
+    all as all, allclose as allclose, any as any, count_nonzero as count_nonzero, equal as equal, isclose as isclose,
+    mean as mean, nanmean as nanmean, nansum as nansum, prod as prod, std as std, std_mean as std_mean, sum as sum,
+    var as var, var_mean as var_mean,
 )
 from .ops.scan import cumprod as cumprod, cumsum as cumsum, logcumsumexp as logcumsumexp
 from .ops.shape import (
-    cat as cat, chunk as chunk, clone as clone, detach as detach, diagonal as diagonal, flatten as flatten, flip as flip,
-    moveaxis as moveaxis, movedim as movedim, narrow as narrow, permute as permute, reshape as reshape, roll as roll,
-    select as select, split as split, squeeze as squeeze, stack as stack, t as t, transpose as transpose, tril as tril,
-    triu as triu, unbind as unbind, unsqueeze as unsqueeze,
+    cat as cat, chunk as chunk, clone as clone, concat as concat, concatenate as concatenate, detach as detach,
+    diagonal as diagonal, flatten as flatten, flip as flip, moveaxis as moveaxis, movedim as movedim, narrow as narrow,
+    permute as permute, ravel as ravel, reshape as reshape, roll as roll, select as select, split as split,
+    split_with_sizes as split_with_sizes, squeeze as squeeze, stack as stack, swapaxes as swapaxes, swapdims as swapdims,
+    t as t, transpose as transpose, tril as tril, triu as triu, unbind as unbind, unsqueeze as unsqueeze,
 )
 from .ops.softmax import log_softmax as log_softmax, logsumexp as logsumexp, softmax as softmax
 from .ops.subscript import index_put as index_put

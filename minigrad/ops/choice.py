@@ -19,12 +19,6 @@ from .creation import tensor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clamp", "clamp_max", "clamp_min", "clip", "eq", "ge", "gt",
-    "isfinite", "isinf", "isnan", "le", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "maximum",
-    "minimum", "ne", "result_type", "where",
-]
-
 # what rows refuse: torch has no such kernel
 NO_COMPLEX = {COMPLEX: ""}
 NO_BOOL_OR_COMPLEX = {BOOL: "", COMPLEX: ""}

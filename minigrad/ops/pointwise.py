@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
     from ..backend import Array
 
-__all__ = [
-    "abs", "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "asin", "asinh", "atan", "atan2", "atanh", "ceil",
-    "conj", "cos", "cosh", "div", "divide", "erf", "erfc", "exp", "exp2", "expm1", "floor", "floor_divide", "fmod", "frac",
-    "imag", "lerp", "log", "log1p", "log2", "log10", "mul", "multiply", "nan_to_num", "neg", "negative", "pow", "real",
-    "reciprocal", "remainder", "round", "rsqrt", "sgn", "sign", "sin", "sinh", "sqrt", "square", "sub", "subtract", "tan",
-    "tanh", "true_divide", "trunc",
-]
-
 
 def conj(x: Any) -> Any:
     """The complex conjugate; a real tensor or number itself.  Source: torch.conj."""
@@ -218,6 +210,8 @@ def _base_slope(x0: Any, x1: Tensor) -> Tensor:
 
 def _exponent_slope(x0: Any, x1: Tensor, out: Tensor) -> Tensor:
     """out * log(x0), and 0 for 0 to a power that is not negative."""
+    if isinstance(x0, (int, float)) and x0 > 0:
+        return out * math.log(x0)
     base = x0.to(out.dtype) if type(x0) is Tensor else full_like(out, x0)
     grows = ((imag(x1) == 0) & (real(x1) >= 0)) if x1.dtype.is_complex else x1 >= 0
     return choose((base == 0) & grows, 0, out * log(base))  # type: ignore[no-any-return]
@@ -264,7 +258,7 @@ _LN2, _LN10, _TWO_BY_ROOT_PI = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
 
 sin = pointwise("sin", "sin", lambda x0: cos(x0))
 cos: OpFunction = pointwise("cos", "cos", lambda x0: -sin(x0))
-tan = pointwise("tan", "tan", lambda out: 1 + out * out)
+tan = pointwise("tan", "tan", lambda out: 1 + square(out))
 asin = pointwise("asin", "arcsin", lambda x0: rsqrt(1 - x0 * x0))
 acos = pointwise("acos", "arccos", lambda x0: -rsqrt(1 - x0 * x0))
 atan = pointwise("atan", "arctan", lambda x0: reciprocal(x0 * x0 + 1))
@@ -272,10 +266,10 @@ sinh = pointwise("sinh", "sinh", lambda x0: cosh(x0))
 cosh: OpFunction = pointwise("cosh", "cosh", lambda x0: sinh(x0))
 tanh = row("tanh", "tanh", arity=1, promote="float", saves=("out",), batch=elementwise, elementwise=True,
            vjp=(lambda ct, out: tanh_backward(ct, out),), jvp=(lambda dx, out: tanh_backward(dx, conj(out)),))
-asinh = pointwise("asinh", "arcsinh", lambda x0: rsqrt(x0 * x0 + 1))
+asinh = pointwise("asinh", "arcsinh", lambda x0: rsqrt(square(x0) + 1))
 acosh = pointwise("acosh", "arccosh", elementwise=False, derivative=lambda x0: (
     rsqrt(x0 + 1) * rsqrt(x0 - 1) if x0.dtype.is_complex else rsqrt(x0 * x0 - 1)))
-atanh = pointwise("atanh", "arctanh", lambda x0: reciprocal(1 - x0 * x0))
+atanh = pointwise("atanh", "arctanh", lambda x0: reciprocal(1 - square(x0)))
 
 exp = pointwise("exp", "exp", lambda out: out)
 exp2 = pointwise("exp2", lambda xp, x0: xp.exp(x0 * _LN2) if x0.dtype.kind == "c" else xp.exp2(x0),
@@ -287,10 +281,10 @@ log10 = pointwise("log10", "log10", lambda x0: reciprocal(x0 * _LN10))
 log1p = pointwise("log1p", "log1p", lambda x0: reciprocal(x0 + 1), node="Log1PBackward0")
 
 sqrt = pointwise("sqrt", "sqrt", lambda out: reciprocal(out + out))
-rsqrt: OpFunction = pointwise("rsqrt", lambda xp, x0: 1 / xp.sqrt(x0), lambda out: -0.5 * out * out * out)
+rsqrt: OpFunction = pointwise("rsqrt", lambda xp, x0: 1 / xp.sqrt(x0), lambda out: -0.5 * _pow_number(out, 3))
 reciprocal: OpFunction = pointwise("reciprocal", "reciprocal", lambda out: -(out * out))
-erf = pointwise("erf", special.erf, lambda x0: _TWO_BY_ROOT_PI * exp(-(x0 * x0)), refuses=NO_COMPLEX)
-erfc = pointwise("erfc", special.erfc, lambda x0: -_TWO_BY_ROOT_PI * exp(-(x0 * x0)), refuses=NO_COMPLEX)
+erf = pointwise("erf", special.erf, lambda x0: _TWO_BY_ROOT_PI * exp(-square(x0)), refuses=NO_COMPLEX)
+erfc = pointwise("erfc", special.erfc, lambda x0: -_TWO_BY_ROOT_PI * exp(-square(x0)), refuses=NO_COMPLEX)
 
 tanh_backward: OpFunction = row(
     "tanh_backward", lambda xp, x0, x1: x0 * (1 - x1 * x1).conj(), arity=2, promote="arith", saves=("x0", "x1"),
