@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import autograd
+from . import autograd, conversion
 from .ops import (
     activation, choice, creation, extremes, gather, indexing, inplace, linalg, norm, pointwise, random, rearrange,
     reduction, scan, shape, softmax, subscript, transfer,
@@ -259,6 +259,10 @@ T.std = reduction.std
 T.all = reduction.all
 T.any = reduction.any
 T.count_nonzero = reduction.count_nonzero
+T.isclose = reduction.isclose
+T.allclose = reduction.allclose
+T.equal = reduction.equal
+T.sum_to_size = reduction.sum_to_size
 T.norm = norm.norm
 T.logsumexp = softmax.logsumexp
 T.softmax = softmax.softmax
@@ -342,12 +346,12 @@ T.flipud = rearrange.flipud
 T.roll = shape.roll
 T.rot90 = rearrange.rot90
 T.repeat = rearrange.repeat
-T.repeat_interleave = rearrange.repeat_interleave
+T.repeat_interleave = gather.repeat_interleave
 T.tile = rearrange.tile
 T.narrow = shape.narrow
 T.select = shape.select
 T.unbind = shape.unbind
-T.split = shape.split
+T.split = T.split_with_sizes = shape.split
 T.chunk = shape.chunk
 T.tensor_split = rearrange.tensor_split
 T.contiguous = rearrange.contiguous
@@ -366,3 +370,21 @@ T.backward = autograd.tensor_backward
 T.register_hook = autograd.register_hook
 T.retain_grad = autograd.retain_grad
 T.register_post_accumulate_grad_hook = autograd.register_post_accumulate_grad_hook
+
+# ---------------------------------------------------------------- leaving minigrad
+T.__repr__ = conversion.text
+T.__format__ = conversion.formatted
+T.__array__ = conversion.array
+T.__bool__ = conversion.boolean
+T.__float__ = conversion.floating
+T.__int__ = conversion.integer
+T.__complex__ = conversion.complex_number
+T.__index__ = conversion.index
+T.__dlpack__ = conversion.dlpack
+T.__dlpack_device__ = conversion.dlpack_device
+T.__reduce__ = conversion.reduced
+T.__deepcopy__ = conversion.deepcopied
+T.numpy = conversion.numpy
+T.tolist = conversion.tolist
+T.item = conversion.item
+T.stride = conversion.stride

@@ -14,12 +14,13 @@ from ..errors import Refusal, UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
 from .batching import along_dim, elementwise, to_front
+from .choice import where
 from .creation import new_full, new_zeros, zeros_like
 from .indexing import fill_at, index_batch, masked_fill, no_batch, put, put_at, put_batch
 from .linalg import broadcast_shapes
-from .rearrange import broadcast_tensors, expand_as
+from .rearrange import broadcast_tensors, contiguous, expand_as
 from .scan import cumsum
-from .shape import basic_index, expand, normal_dim, reshape, sum_dims
+from .shape import basic_index, expand, normal_dim, reshape, sum_dims, unsqueeze
 
 if TYPE_CHECKING:
     from ..op import Op
@@ -70,6 +71,8 @@ _scatter: OpFunction = row(
 
 def _one_rank(op: str, x: Tensor, dim: int, index: Tensor, src: Any = None) -> tuple[Any, ...]:
     """Checked arguments with at least one dimension: (x, index, src, dim, whether a dimension was added)."""
+    if not index.numel():
+        index = index.to(int64)
     if index.dtype not in (int64, int32):
         msg = f"{op}(): Expected dtype int32/int64 for index"
         raise UsageError(msg)
@@ -103,6 +106,8 @@ def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """
     was_scalar = index.ndim == 0
     x, index, _, at, _ = _one_rank("gather", x, dim, index)
+    if not index.numel():  # of any rank
+        return reshape(gather_at(reshape(x, -1), reshape(index, -1), dim=0), index.shape)
     out = gather_at(x, index, dim=at)
     return reshape(out, ()) if was_scalar else out
 
@@ -129,17 +134,18 @@ def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 
 def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """As gather, where x and the indices are first broadcast; of the flat tensor without `dim`.
+    """As gather, but x and the indices are first broadcast, and may be negative; of the flat tensor without `dim`.
 
     Source: torch.take_along_dim.
     """
     if dim is None:
-        return gather(reshape(x, -1), 0, reshape(indices, -1))
+        return take_along_dim(reshape(x, -1), reshape(indices, -1), 0)
     if x.ndim != indices.ndim:
         msg = (f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {x.ndim} "
                f"dimensions for input, and {indices.ndim} dimensions for indices")
         raise UsageError(msg)
     at = normal_dim(dim, x.ndim)
+    indices = where(indices < 0, indices + x.shape[at], indices)
     like = broadcast_shapes(*[(*y.shape[:at], 1, *y.shape[at + 1:]) for y in (x, indices)])
     x, indices = (expand(y, *like[:at], y.shape[at], *like[at + 1:]) for y in (x, indices))
     return gather(x, at, indices)
@@ -265,6 +271,25 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     if not x.ndim:
         return reshape(_index_fill(reshape(x, 1), index, value, dim=0), ())
     return _index_fill(x, index, value, dim=at)  # type: ignore[no-any-return]
+
+
+_repeated = row("repeat_interleave", lambda xp, x0, n: xp.repeat(xp.arange(n), x0), vjp=None, jvp=None, batch=no_batch)
+
+
+def repeat_interleave(x: Tensor, repeats: int | Tensor, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+    """Each entry of a dimension, or element of the flat tensor, `repeats` times in a row.  Source: torch.repeat_interleave."""
+    if dim is None:
+        return repeat_interleave(reshape(x, -1), repeats, 0)
+    at = normal_dim(dim, x.ndim)
+    n = x.shape[at]
+    if isinstance(repeats, Tensor) and repeats.numel() > 1:
+        if repeats.shape != (n,):
+            msg = f"repeats must have the same size as input along dim, but got {list(repeats.shape)} for {n} entries"
+            raise UsageError(msg)
+        return index_select(x, at, _repeated(repeats, n=n))
+    times = int(repeats)
+    wide = expand(unsqueeze(x, at + 1), *x.shape[:at + 1], times, *x.shape[at + 1:])
+    return reshape(contiguous(wide), *x.shape[:at], n * times, *x.shape[at + 1:])
 
 
 # ---------------------------------------------------------------- flat positions

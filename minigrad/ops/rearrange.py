@@ -122,9 +122,9 @@ def _repeat_vjp(ct: Tensor, shape0: tuple[int, ...], repeats: tuple[int, ...]) -
 _repeat = row("repeat", lambda xp, x0, repeats: xp.tile(x0, repeats), vjp=(_repeat_vjp,), jvp="linear", batch=_repeat_batch)
 
 
-def repeat(x: Tensor, *repeats: Any) -> Tensor:
+def repeat(x: Tensor, *counts: Any, repeats: Sequence[int] | None = None) -> Tensor:
     """Copies of `x` side by side, `repeats[i]` of them along dimension i.  Source: torch.Tensor.repeat."""
-    reps = varargs(repeats)
+    reps = varargs(counts, repeats)
     if len(reps) < x.ndim:
         msg = ("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: "
                f"{list(reps)} for {list(x.shape)}.")
@@ -132,20 +132,10 @@ def repeat(x: Tensor, *repeats: Any) -> Tensor:
     return _repeat(x, repeats=reps)  # type: ignore[no-any-return]
 
 
-def tile(x: Tensor, *dims: Any) -> Tensor:
+def tile(x: Tensor, *counts: Any, dims: Sequence[int] | None = None) -> Tensor:
     """As repeat; missing leading repeats are 1.  Source: torch.tile."""
-    reps = varargs(dims)
+    reps = varargs(counts, dims)
     return repeat(x, (1,) * (x.ndim - len(reps)) + reps)
-
-
-def repeat_interleave(x: Tensor, repeats: int, dim: int | None = None) -> Tensor:
-    """Each element `repeats` times in a row, along a dimension or of the flat tensor.  Source: torch.repeat_interleave."""
-    if dim is None:
-        return repeat_interleave(reshape(x, -1), repeats, 0)
-    at = normal_dim(dim, x.ndim) + 1
-    more = unsqueeze(x, at)
-    wide = expand(more, *more.shape[:at], repeats, *more.shape[at + 1:])
-    return reshape(_contiguous(wide), *x.shape[:at - 1], x.shape[at - 1] * repeats, *x.shape[at:])
 
 
 def is_contiguous(x: Tensor) -> bool:
@@ -293,14 +283,15 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     return cat([reshape(x, -1, 1) if x.ndim < 2 else x for x in tensors], 1)  # noqa: PLR2004
 
 
-def tensor_split(x: Tensor, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(x: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """So many pieces, as even as can be, or pieces that end before the indices given.  Source: torch.tensor_split."""
     at = normal_dim(dim, x.ndim)
     n = x.shape[at]
-    if isinstance(indices_or_sections, int):
-        each, more = divmod(n, indices_or_sections)
-        return split_sizes(x, [each + (i < more) for i in range(indices_or_sections)], at)
-    bounds = [0, *[slice(i).indices(n)[1] for i in indices_or_sections], n]
+    where = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
+    if isinstance(where, int):
+        each, more = divmod(n, where)
+        return split_sizes(x, [each + (i < more) for i in range(where)], at)
+    bounds = [0, *[slice(i).indices(n)[1] for i in where], n]
     everything = (slice(None),) * at
     return tuple(x[(*everything, slice(a, max(a, b)))] for a, b in pairwise(bounds))
 

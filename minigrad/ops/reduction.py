@@ -12,12 +12,13 @@ from ..dtypes import FLOAT, bool_, dtype, int64, uint8
 from ..errors import UsageError
 from ..op import OpFunction, row
 from .batching import over_dims
-from .choice import isnan
+from .choice import isfinite, isnan
 from .creation import ones_like
 from .indexing import masked_fill
+from .pointwise import abs as absolute
 from .pointwise import conj
 from .scan import cumprod, shifted
-from .shape import flip_dims, normal_dims, permute, reshape, restore, sum_dims
+from .shape import flip_dims, normal_dims, permute, reshape, restore, sum_dims, sum_to, varargs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,13 @@ def sum(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False
     return sum_dims(_accumulated(x, dtype), dims=normal_dims(dim, x.ndim), keepdim=keepdim)  # type: ignore[no-any-return]
 
 
-_mean = row("mean", lambda xp, x0, dims, keepdim: xp.mean(x0, axis=dims, keepdims=keepdim), jvp="linear", batch=over_dims,
+def _mean_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    if x0.dtype.itemsize == 2 and x0.size:  # noqa: PLR2004  a sum in float16 overflows early
+        return xp.mean(x0, axis=dims, keepdims=keepdim)
+    return xp.add.reduce(x0, axis=dims, keepdims=keepdim) / count(x0.shape, dims)
+
+
+_mean = row("mean", _mean_kernel, jvp="linear", batch=over_dims,
             vjp=(lambda ct, shape0, dims, keepdim: restore(ct, shape0, dims, keepdim) / count(shape0, dims),))
 
 
@@ -117,7 +124,7 @@ def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dty
 
 # ---------------------------------------------------------------- variances
 def _spread(xp: Any, x0: Any, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
-    mean = xp.mean(x0, axis=dims, keepdims=True)
+    mean = _mean_kernel(xp, x0, dims, keepdim=True)
     squares = xp.abs(x0 - mean) ** 2
     n = xp.asarray(max(count(x0.shape, dims) - correction, 0), squares.dtype)
     spread = xp.sum(squares, axis=dims, keepdims=keepdim) / n
@@ -243,3 +250,30 @@ def any(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False
 def count_nonzero(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """How many elements are not zero.  Source: torch.count_nonzero."""
     return sum(x if x.dtype is bool_ else x != 0, dim)
+
+
+# ---------------------------------------------------------------- equal to another tensor
+def isclose(x: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Where |x - other| <= atol + rtol * |other|; infinities equal themselves only.  Source: torch.isclose."""
+    near = (absolute(x - other) <= atol + rtol * absolute(other)) & isfinite(other) if x.dtype is not bool_ else x == other
+    close = near | (x == other)
+    return close | (isnan(x) & isnan(other)) if equal_nan else close
+
+
+def allclose(x: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether isclose holds everywhere.  Source: torch.allclose."""
+    return bool(all(isclose(x, other, rtol, atol, equal_nan)))
+
+
+def equal(x: Tensor, other: Tensor) -> bool:
+    """Whether shapes and all elements are equal.  Source: torch.equal."""
+    return x.shape == other.shape and bool(all(x == other))
+
+
+def sum_to_size(x: Tensor, *extents: Any, size: Sequence[int] | None = None) -> Tensor:
+    """Summed over what broadcasting `size` to x's shape would repeat.  Source: torch.Tensor.sum_to_size."""
+    wanted = varargs(extents, size)
+    if len(wanted) > x.ndim or not {m for m, n in zip(wanted[::-1], x.shape[::-1], strict=False) if m != n} <= {1}:
+        msg = f"size {{{list(wanted)}}} is not expandable to size {{{list(x.shape)}}}."
+        raise UsageError(msg)
+    return sum_to(x, wanted)

@@ -42,8 +42,10 @@ def normal_dims(dim: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     return found if rank else ()
 
 
-def varargs(args: tuple[Any, ...]) -> tuple[int, ...]:
-    """`f(2, 3)` and `f((2, 3))` mean the same."""
+def varargs(args: tuple[Any, ...], named: Sequence[int] | None = None) -> tuple[int, ...]:
+    """`f(2, 3)`, `f((2, 3))` and `f(name=(2, 3))` mean the same."""
+    if named is not None:
+        return tuple(int(a) for a in named)
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
     return tuple(int(a) for a in args)
@@ -152,9 +154,9 @@ detach: OpFunction = row("detach", lambda xp, x0: x0[...], view=True, vjp=None, 
              doc="The same data with no gradient at any level.  Source: torch.Tensor.detach.")
 
 
-def reshape(x: Tensor, *shape: Any) -> Tensor:
+def reshape(x: Tensor, *extents: Any, shape: Sequence[int] | None = None) -> Tensor:
     """The elements in another shape, a view where the strides allow it; one extent may be -1.  Source: torch.reshape."""
-    return _view(x, shape=_filled(varargs(shape), x))  # type: ignore[no-any-return]
+    return _view(x, shape=_filled(varargs(extents, shape), x))  # type: ignore[no-any-return]
 
 
 def view(x: Tensor, *shape: Any) -> Tensor:
@@ -178,9 +180,9 @@ def _filled(shape: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
     return tuple(n // known if extent == -1 else extent for extent in shape) if free else shape
 
 
-def permute(x: Tensor, *dims: Any) -> Tensor:
+def permute(x: Tensor, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
     """Dimensions in another order.  Source: torch.permute."""
-    wanted = varargs(dims)
+    wanted = varargs(order, dims)
     if len(wanted) != x.ndim:
         msg = ("permute: number of dimensions in the tensor input does not match the length of the desired ordering of "
                f"dimensions i.e. input.dim() = {x.ndim} is not equal to len(dims) = {len(wanted)}")
@@ -195,6 +197,9 @@ def transpose(x: Tensor, dim0: int, dim1: int) -> Tensor:
     if order:
         order[a], order[b] = b, a
     return _permute(x, dims=tuple(order))  # type: ignore[no-any-return]
+
+
+swapaxes = swapdims = transpose
 
 
 def t(x: Tensor) -> Tensor:
@@ -222,9 +227,9 @@ def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[
 moveaxis = movedim
 
 
-def expand(x: Tensor, *shape: Any) -> Tensor:
+def expand(x: Tensor, *extents: Any, size: Sequence[int] | None = None) -> Tensor:
     """Dimensions of extent 1 repeated without a copy; -1 keeps an extent.  Source: torch.Tensor.expand."""
-    wanted, own = varargs(shape), x.shape
+    wanted, own = varargs(extents, size), x.shape
     pad = len(wanted) - len(own)
     if pad < 0:
         msg = (f"expand({list(own)}, size={list(wanted)}): the number of sizes provided ({len(wanted)}) must be greater or "
@@ -247,7 +252,7 @@ def unsqueeze(x: Tensor, dim: int) -> Tensor:
 
 def squeeze(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Dimensions of extent 1 (all, or those named) left out.  Source: torch.squeeze."""
-    dims = normal_dims(dim, x.ndim)
+    dims = () if dim == () else normal_dims(dim, x.ndim)
     return _view(x, shape=tuple(n for i, n in enumerate(x.shape) if i not in dims or n != 1))  # type: ignore[no-any-return]
 
 
@@ -260,6 +265,9 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         msg = "flatten() has invalid args: start_dim cannot come after end_dim"
         raise UsageError(msg)
     return x if a == b else reshape(x, *x.shape[:a], -1, *x.shape[b + 1:])
+
+
+ravel = flatten
 
 
 def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -322,9 +330,10 @@ flip_dims: OpFunction = row("flip", lambda xp, x0, dims: xp.ascontiguousarray(xp
                     values[0], dims=tuple(physical(d, bdims[0]) for d in params["dims"])), bdims[0]))
 
 
-def flip(x: Tensor, *dims: Any) -> Tensor:
+def flip(x: Tensor, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
     """Dimensions in reverse order, copied.  Source: torch.flip."""
-    return flip_dims(x, dims=normal_dims(varargs(dims), x.ndim))  # type: ignore[no-any-return]
+    reverse = varargs(order, dims)
+    return flip_dims(x, dims=normal_dims(reverse, x.ndim) if reverse else ())  # type: ignore[no-any-return]
 
 
 roll_dims: OpFunction = row("roll", lambda xp, x0, shifts, dims: xp.roll(x0, shifts, dims),
@@ -391,6 +400,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return _cat(*[x.to(common) for x in tensors], dim=normal_dim(dim, tensors[0].ndim))  # type: ignore[no-any-return]
 
 
+concat = concatenate = cat
+
+
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape joined along a new dimension.  Source: torch.stack."""
     if len({x.shape for x in tensors}) > 1:
@@ -439,6 +451,9 @@ def split(x: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Ten
         raise UsageError(msg)
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     return tuple(narrow(x, at, s, k) for s, k in zip(starts, sizes, strict=True))
+
+
+split_with_sizes = split
 
 
 def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:

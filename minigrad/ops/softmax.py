@@ -81,14 +81,14 @@ def softmin(x: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
 def _logsumexp_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     if not x0.size:
         return xp.log(xp.sum(x0, axis=dims, keepdims=keepdim))
-    top = xp.max(x0, axis=dims, keepdims=True)
+    top = xp.max(x0.real, axis=dims, keepdims=True)
     top = xp.where(xp.isfinite(top), top, 0)
     out = xp.log(xp.sum(xp.exp(x0 - top), axis=dims, keepdims=keepdim))
     return out + (top if keepdim else top.reshape(out.shape))
 
 
 def _weight(x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    return exp(x0 - restore(out, x0.shape, dims, keepdim))  # type: ignore[no-any-return]
+    return conj(exp(x0 - restore(out, x0.shape, dims, keepdim)))  # type: ignore[no-any-return]
 
 
 _logsumexp: OpFunction = row(
