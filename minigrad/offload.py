@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary, ref
 
 from .backend import CPU, address, is_dense, strided
 from .graph.saved import Hooks, Site
-from .tensor import Kind, Storage, Tensor, alias, base_tensor, counted_storage, storage_of
+from .storage import Kind, Storage, counted_storage
+from .tensor import Tensor, alias, base_tensor, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,8 @@ from weakref import ref
 
 from .errors import CheckpointError
 from .state import State, Watcher, show
-from .tensor import Storage, Tensor, storage_of
+from .storage import Storage
+from .tensor import Tensor, storage_of
 
 if TYPE_CHECKING:
     from .interpreters.base import Interpreter

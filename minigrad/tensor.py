@@ -17,18 +17,21 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from .backend import CPU, Array, Device, address, array_text
-from .errors import LevelError, UsageError
+from .backend import address
+from .errors import UsageError
 from .state import current, show
+from .storage import Storage, counted_storage, kind_of, new_storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .autograd.graph import Node
+    from .backend import Array, Device
     from .dtypes import dtype
+    from .graph.node import Node
     from .interpreters.base import Interpreter
+    from .storage import Kind
 
-Size = tuple
+Size = tuple[int, ...]
 
 
 class _Leaf:
@@ -45,47 +48,6 @@ next_number = count(1).__next__
 """Time, as far as graphs know it: nodes and leaves are numbered as they are made (a leaf in `nr`)."""
 
 
-class Storage:
-    """The memory that a tensor and its views share, and how often it was written to.
-
-    Made when it is first needed: by a view, a save, an in-place op, or a device that counts bytes.
-    Source: torch.UntypedStorage; the version is c10::VariableVersion.
-    """
-
-    __slots__ = ("__weakref__", "array", "kind", "maker", "version")
-
-    array: Array
-    kind: Kind
-    version: int
-    maker: Any
-    """The checkpointed region that made it, where one did. [NOTE captured-tensors]"""
-
-    def unpack(self) -> Tensor:
-        """The tensor that is this whole memory, as it was before any write: a storage is its own saved tensor."""
-        if self.version:
-            raise modified(self.kind.dtype, self, 0)
-        return base_tensor(self.array, self.kind, self.array.shape, self)
-
-    def nbytes(self) -> int:
-        """Bytes of the memory."""
-        return int(self.array.nbytes)
-
-    def data_ptr(self) -> int:
-        """Address of the memory."""
-        return address(self.array)
-
-
-class CountedStorage(Storage):
-    """A storage whose bytes its device counts while it lives. [NOTE bytes-are-counted]"""
-
-    __slots__ = ("counted",)
-
-    counted: int
-
-    def __del__(self) -> None:
-        self.kind.device.stats.freed(self.counted)
-
-
 class Extra:
     """What few tensors have: a gradient, hooks, views. [NOTE in-place]"""
 
@@ -99,32 +61,6 @@ class Extra:
     """... and the ops that lead from it to this view."""
     views: list[ref[Tensor]] | None = None
     """Of a tensor that owns its memory: its views."""
-
-
-class Kind:
-    """A dtype on a device; there is one object for each, so that one `is` compares both. [NOTE fast-path]"""
-
-    __slots__ = ("above", "device", "dtype", "fast")
-
-    above: Kind
-    """The kind of a wrapper around such a tensor: the same, and never fast."""
-
-    def __init__(self, d: dtype, device: Device, *, fast: bool) -> None:
-        self.dtype = d
-        self.device = device
-        self.fast = fast
-        self.above = Kind(d, device, fast=False) if fast else self
-
-
-def kind_of(d: dtype, device: Device) -> Kind:
-    """The kind of base tensors of that dtype on that device; floating ones on the host take the fast path."""
-    found = _KINDS.get((d, device))
-    if found is None:
-        found = _KINDS[d, device] = Kind(d, device, fast=device is CPU and d.is_floating_point)
-    return found
-
-
-_KINDS: dict[tuple[dtype, Device], Kind] = {}
 
 
 class Tensor:
@@ -143,7 +79,7 @@ class Tensor:
     store: Storage | None
     extra: Extra | None
 
-    if TYPE_CHECKING:  # the methods are written out in ops/methods.py
+    if TYPE_CHECKING:  # the methods are written out in methods.py
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
@@ -213,20 +149,6 @@ class Tensor:
     def element_size(self) -> int:
         """Bytes of one element."""
         return self.dtype.itemsize
-
-    def __repr__(self) -> str:
-        if self.owner is not None:
-            return f"{self.owner}{'*' if self.node is not None else ''}({self.value!r}{self.owner.describe(self)})"
-        host = self.value if self.device.kind in ("cpu", "sim") else self.device.xp.asnumpy(self.value)
-        text = array_text(host).replace("\n", "\n       ") if host.ndim else str(host.item())
-        more = "" if self.device.kind == "cpu" else f", device='{self.device}'"
-        if self.dtype.name not in ("float32", "int64", "bool"):
-            more += f", dtype={self.dtype}"
-        if self.node is LEAF:
-            more += ", requires_grad=True"
-        elif self.node is not None:
-            more += f", grad_fn=<{self.grad_fn.name()}>" if self.grad_fn is not None else ", requires_grad=True"
-        return f"tensor({text}{more})"
 
     # ---------------------------------------------------------------- its place in a graph
     @property
@@ -302,88 +224,6 @@ class Tensor:
     @property
     def _version(self) -> int:
         return version_of(self)
-
-    def stride(self, dim: int | None = None) -> Any:
-        """Strides in elements, of a base tensor."""
-        strides = tuple(s // self.dtype.itemsize for s in logical(self, "stride").strides)
-        return strides if dim is None else strides[dim]
-
-    # ---------------------------------------------------------------- leaving minigrad
-    def numpy(self) -> Array:
-        """The host array itself, shared.  Raises UsageError where it requires grad or lives on a device."""
-        if self.requires_grad:
-            msg = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
-            raise UsageError(msg)
-        if self.device.kind != "cpu":
-            msg = f"can't convert a tensor on {self.device} to numpy. Use Tensor.cpu() to copy it to the host first."
-            raise TypeError(msg)
-        return logical(self, "numpy")
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        array = self.numpy()
-        return array if dtype is None else array.astype(dtype)
-
-    def tolist(self) -> Any:
-        """The elements as nested python lists, or a number."""
-        return logical(self, "tolist").tolist()
-
-    def item(self) -> Any:
-        """The one element, as a python number."""
-        array = logical(self, "item")
-        if array.size != 1:
-            msg = f"a Tensor with {array.size} elements cannot be converted to Scalar"
-            raise UsageError(msg)
-        return array.item()
-
-    def __bool__(self) -> bool:
-        if self.numel() != 1:
-            msg = f"Boolean value of Tensor with {'more than one value' if self.numel() else 'no values'} is ambiguous"
-            raise UsageError(msg)
-        return bool(self.item())
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __complex__(self) -> complex:
-        return complex(self.item())
-
-    def __index__(self) -> int:
-        if self.dtype.is_floating_point or self.dtype.is_complex or self.numel() != 1:
-            msg = "only integer tensors of a single element can be converted to an index"
-            raise TypeError(msg)
-        return int(self.item())
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.ndim == 0 else repr(self)
-
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return self.numpy().__dlpack__(**kwargs)
-
-    def __dlpack_device__(self) -> Any:
-        return logical(self, "__dlpack_device__").__dlpack_device__()
-
-    def __reduce__(self) -> Any:
-        return _unpickled, (logical(self, "pickle"), str(self.device), self.node is LEAF)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            msg = "only leaf tensors can be deep-copied: a copy of a computed tensor would have no graph. Use clone()."
-            raise UsageError(msg)
-        new = fresh(logical(self, "deepcopy").copy(), self.dtype, self.device)
-        new.node = self.node
-        memo[id(self)] = new
-        return new
-
-
-def _unpickled(array: Array, device: str, requires_grad: bool) -> Tensor:
-    from .ops.creation import tensor  # noqa: PLC0415  tensors are made above this file
-
-    return tensor(array, device=device, requires_grad=requires_grad)
-
-
 
 
 def fresh(array: Array, d: dtype, device: Device, store: Storage | None = None) -> Tensor:
@@ -473,23 +313,7 @@ def storage_of(base: Tensor) -> Storage:
     """The storage of a base tensor, made now where it has none yet."""
     store = base.store
     if store is None:
-        base.store = store = Storage()
-        store.array = base.value
-        store.kind = base.kind
-        store.version = 0
-        store.maker = None
-    return store
-
-
-def counted_storage(array: Array, kind: Kind) -> Storage:
-    """The storage of memory that its device counts."""
-    store = CountedStorage()
-    store.array = array
-    store.kind = kind
-    store.version = 0
-    store.maker = None
-    store.counted = int(array.nbytes)
-    kind.device.stats.allocated(store.counted)
+        base.store = store = new_storage(base.value, base.kind)
     return store
 
 
@@ -499,30 +323,11 @@ def version_of(x: Tensor) -> int:
     return 0 if store is None else store.version
 
 
-def modified(dtype: Any, store: Storage, expected: int) -> UsageError:
-    """The error of a saved tensor whose memory was written to since."""
-    return UsageError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{dtype} {list(store.array.shape)}], is at version {store.version}; expected version {expected} instead. "
-        f"Clone it before the in-place operation, or do that out of place. [level stack: {show()}]")
-
-
 def extra_of(x: Tensor) -> Extra:
     """The rare fields of a tensor, made now where it has none yet."""
     if x.extra is None:
         x.extra = Extra()
     return x.extra
-
-
-def logical(x: Tensor, what: str) -> Array:
-    """The array that a program may look at.  Raises LevelError under vmap, where there is one for each sample."""
-    while x.owner is not None:
-        if not x.owner.readable:
-            msg = (f"vmap: It looks like you're calling .{what}() on a Tensor of {x.owner} ({show()}). It holds a batch, and "
-                   "python can look at one value only: use tensor operations (where, clamp, ...) instead.")
-            raise LevelError(msg)
-        x = x.value
-    return x.value
 
 
 def link(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ..backend import CPU, host_array
 from ..errors import UsageError
 from ..state import State, current, show, tell, watched
-from ..tensor import LEAF, Storage, Tensor, alias, base_tensor, next_number, wrapper
+from ..storage import Storage
+from ..tensor import LEAF, Tensor, alias, base_tensor, next_number, wrapper
 from .saved import Constant, PackedTensor, SavedTensor, keep, keep_base, save
 
 if TYPE_CHECKING:

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..state import State, current, show, tell, using
-from ..tensor import LEAF, Kind, Storage, Tensor, alias, base_tensor, bottom, modified, peel, storage_of
+from ..storage import Storage, modified, new_storage
+from ..tensor import LEAF, Tensor, alias, base_tensor, bottom, peel, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..backend import Array
     from ..interpreters.base import Interpreter
+    from ..storage import Kind
 
 
 class Site:
@@ -226,11 +228,7 @@ def keep_base(x: Tensor) -> SavedBase | Storage:
     """
     store = x.store
     if store is None:
-        x.store = store = Storage()
-        store.array = x.value
-        store.kind = x.kind
-        store.version = 0
-        store.maker = None
+        x.store = store = new_storage(x.value, x.kind)
         return store
     if store.version == 0 and store.array is x.value:
         return store

@@ -1,0 +1,136 @@
+"""Leaving minigrad: a tensor as text, as an array, as python numbers, and through pickle.
+
+A program may look at one value; a batch has many, so under vmap each of these is an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .backend import Array, array_text
+from .errors import LevelError, UsageError
+from .ops.creation import tensor
+from .state import show
+from .tensor import LEAF, fresh
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+
+def logical(x: Tensor, what: str) -> Array:
+    """The array that a program may look at.  Raises LevelError under vmap, where there is one for each sample."""
+    while x.owner is not None:
+        if not x.owner.readable:
+            msg = (f"vmap: It looks like you're calling .{what}() on a Tensor of {x.owner} ({show()}). It holds a batch, and "
+                   "python can look at one value only: use tensor operations (where, clamp, ...) instead.")
+            raise LevelError(msg)
+        x = x.value
+    return x.value
+
+
+def text(x: Tensor) -> str:
+    """Values, or the layers around them: `grad@2*(vmap@1(tensor(...), bdim=0))`, a star where the layer has an edge."""
+    if x.owner is not None:
+        return f"{x.owner}{'*' if x.node is not None else ''}({x.value!r}{x.owner.describe(x)})"
+    host = x.value if x.device.kind in ("cpu", "sim") else x.device.xp.asnumpy(x.value)
+    values = array_text(host).replace("\n", "\n       ") if host.ndim else str(host.item())
+    more = "" if x.device.kind == "cpu" else f", device='{x.device}'"
+    if x.dtype.name not in ("float32", "int64", "bool"):
+        more += f", dtype={x.dtype}"
+    if x.node is LEAF:
+        more += ", requires_grad=True"
+    elif x.node is not None:
+        more += f", grad_fn=<{x.grad_fn.name()}>" if x.grad_fn is not None else ", requires_grad=True"
+    return f"tensor({values}{more})"
+
+
+def stride(x: Tensor, dim: int | None = None) -> Any:
+    """Strides in elements, of a base tensor.  Source: torch.Tensor.stride."""
+    strides = tuple(s // x.dtype.itemsize for s in logical(x, "stride").strides)
+    return strides if dim is None else strides[dim]
+
+
+def numpy(x: Tensor) -> Array:
+    """The host array itself, shared.  Raises UsageError where it requires grad or lives on a device."""
+    if x.requires_grad:
+        msg = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        raise UsageError(msg)
+    if x.device.kind != "cpu":
+        msg = f"can't convert a tensor on {x.device} to numpy. Use Tensor.cpu() to copy it to the host first."
+        raise TypeError(msg)
+    return logical(x, "numpy")
+
+
+def array(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
+    array = x.numpy()
+    return array if dtype is None else array.astype(dtype)
+
+
+def tolist(x: Tensor) -> Any:
+    """The elements as nested python lists, or a number."""
+    return logical(x, "tolist").tolist()
+
+
+def item(x: Tensor) -> Any:
+    """The one element, as a python number."""
+    array = logical(x, "item")
+    if array.size != 1:
+        msg = f"a Tensor with {array.size} elements cannot be converted to Scalar"
+        raise UsageError(msg)
+    return array.item()
+
+
+def boolean(x: Tensor) -> bool:
+    if x.numel() != 1:
+        msg = f"Boolean value of Tensor with {'more than one value' if x.numel() else 'no values'} is ambiguous"
+        raise UsageError(msg)
+    return bool(x.item())
+
+
+def floating(x: Tensor) -> float:
+    return float(x.item())
+
+
+def integer(x: Tensor) -> int:
+    return int(x.item())
+
+
+def complex_number(x: Tensor) -> complex:
+    return complex(x.item())
+
+
+def index(x: Tensor) -> int:
+    if x.dtype.is_floating_point or x.dtype.is_complex or x.numel() != 1:
+        msg = "only integer tensors of a single element can be converted to an index"
+        raise TypeError(msg)
+    return int(x.item())
+
+
+def formatted(x: Tensor, spec: str) -> str:
+    return format(x.item(), spec) if spec and x.ndim == 0 else repr(x)
+
+
+def dlpack(x: Tensor, **kwargs: Any) -> Any:
+    return x.numpy().__dlpack__(**kwargs)
+
+
+def dlpack_device(x: Tensor) -> Any:
+    return logical(x, "__dlpack_device__").__dlpack_device__()
+
+
+def reduced(x: Tensor) -> Any:
+    return _unpickled, (logical(x, "pickle"), str(x.device), x.node is LEAF)
+
+
+def deepcopied(x: Tensor, memo: dict[int, Any]) -> Tensor:
+    if not x.is_leaf:
+        msg = "only leaf tensors can be deep-copied: a copy of a computed tensor would have no graph. Use clone()."
+        raise UsageError(msg)
+    new = fresh(logical(x, "deepcopy").copy(), x.dtype, x.device)
+    new.node = x.node
+    memo[id(x)] = new
+    return new
+
+
+def _unpickled(array: Array, device: str, requires_grad: bool) -> Tensor:
+    return tensor(array, device=device, requires_grad=requires_grad)

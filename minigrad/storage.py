@@ -1,0 +1,114 @@
+"""Memory: what a tensor and its views share, its version, and the kinds of element it can hold.
+
+Upstream: c10::StorageImpl, c10::VariableVersion.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .backend import CPU, Array, Device, address
+from .errors import UsageError
+from .state import show
+
+if TYPE_CHECKING:
+    from .dtypes import dtype
+
+
+class Kind:
+    """A dtype on a device; there is one object for each, so that one `is` compares both. [NOTE fast-path]"""
+
+    __slots__ = ("above", "device", "dtype", "fast")
+
+    above: Kind
+    """The kind of a wrapper around such a tensor: the same, and never fast."""
+
+    def __init__(self, d: dtype, device: Device, *, fast: bool) -> None:
+        self.dtype = d
+        self.device = device
+        self.fast = fast
+        self.above = Kind(d, device, fast=False) if fast else self
+
+
+def kind_of(d: dtype, device: Device) -> Kind:
+    """The kind of base tensors of that dtype on that device; floating ones on the host take the fast path."""
+    found = _KINDS.get((d, device))
+    if found is None:
+        found = _KINDS[d, device] = Kind(d, device, fast=device is CPU and d.is_floating_point)
+    return found
+
+
+_KINDS: dict[tuple[dtype, Device], Kind] = {}
+
+
+class Storage:
+    """The memory that a tensor and its views share, and how often it was written to.
+
+    Made when it is first needed: by a view, a save, an in-place op, or a device that counts bytes.
+    Source: torch.UntypedStorage; the version is c10::VariableVersion.
+    """
+
+    __slots__ = ("__weakref__", "array", "kind", "maker", "version")
+
+    array: Array
+    kind: Kind
+    version: int
+    maker: Any
+    """The checkpointed region that made it, where one did. [NOTE captured-tensors]"""
+
+    def unpack(self) -> Any:
+        """The tensor that is this whole memory, as it was before any write: a storage is its own saved tensor."""
+        from .tensor import base_tensor  # noqa: PLC0415  tensors are above this file
+
+        if self.version:
+            raise modified(self.kind.dtype, self, 0)
+        return base_tensor(self.array, self.kind, self.array.shape, self)
+
+    def nbytes(self) -> int:
+        """Bytes of the memory."""
+        return int(self.array.nbytes)
+
+    def data_ptr(self) -> int:
+        """Address of the memory."""
+        return address(self.array)
+
+
+class CountedStorage(Storage):
+    """A storage whose bytes its device counts while it lives. [NOTE bytes-are-counted]"""
+
+    __slots__ = ("counted",)
+
+    counted: int
+
+    def __del__(self) -> None:
+        self.kind.device.stats.freed(self.counted)
+
+
+def new_storage(array: Array, kind: Kind) -> Storage:
+    """The storage of fresh memory."""
+    store = Storage()
+    store.array = array
+    store.kind = kind
+    store.version = 0
+    store.maker = None
+    return store
+
+
+def counted_storage(array: Array, kind: Kind) -> Storage:
+    """The storage of memory that its device counts."""
+    store = CountedStorage()
+    store.array = array
+    store.kind = kind
+    store.version = 0
+    store.maker = None
+    store.counted = int(array.nbytes)
+    kind.device.stats.allocated(store.counted)
+    return store
+
+
+def modified(dtype: Any, store: Storage, expected: int) -> UsageError:
+    """The error of a saved tensor whose memory was written to since."""
+    return UsageError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{dtype} {list(store.array.shape)}], is at version {store.version}; expected version {expected} instead. "
+        f"Clone it before the in-place operation, or do that out of place. [level stack: {show()}]")
