@@ -40,7 +40,7 @@ def _product(xp: Any, x0: Any, x1: Any) -> Any:
 def _product_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
     (x, y), (bx, by) = values, bdims
     if bx is not None and by is not None:
-        return _bmm(to_front(x, bx), to_front(y, by)), 0
+        return bmm_row(to_front(x, bx), to_front(y, by)), 0
     if bx is not None:
         *front, b, n, k = movedim(x, bx, -3).shape
         rows = reshape(movedim(x, bx, -3), *front, b * n, k)
@@ -53,12 +53,12 @@ def _product_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Para
 
 def _matrices(name: str) -> OpFunction:
     made: OpFunction = row(name, _product, arity=2, saves=("x1", "x0"), batch=_product_batch,
-               vjp=(lambda ct, x1: made(ct, adjoint(x1)), lambda ct, x0: made(adjoint(x0), ct)),
-               jvp=(lambda dx, x1: made(dx, x1), lambda dx, x0: made(x0, dx)))
+                           vjp=(lambda ct, x1: made(ct, adjoint(x1)), lambda ct, x0: made(adjoint(x0), ct)),
+                           jvp=(lambda dx, x1: made(dx, x1), lambda dx, x0: made(x0, dx)))
     return made
 
 
-_mm, _bmm = _matrices("mm"), _matrices("bmm")
+mm_row, bmm_row = _matrices("mm"), _matrices("bmm")
 
 
 def _times(x: Tensor, factor: Any) -> Tensor:
@@ -92,7 +92,7 @@ def _fused(name: str, product: OpFunction) -> OpFunction:
                     lambda dx, x1, alpha: _times(product(x1, dx), alpha)))
 
 
-_addmm, _baddbmm = _fused("addmm", _mm), _fused("baddbmm", _bmm)
+_addmm, _baddbmm = _fused("addmm", mm_row), _fused("baddbmm", bmm_row)
 
 
 # ---------------------------------------------------------------- rows of vectors
@@ -102,13 +102,13 @@ def _mv_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -
         b, n, k = to_front(a, ba).shape
         return reshape(op.call(reshape(to_front(a, ba), b * n, k), v), b, n), 0
     if ba is None:
-        return _mm(to_front(v, bv), t(a)), 0
-    return squeeze(_bmm(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
+        return mm_row(to_front(v, bv), t(a)), 0
+    return squeeze(bmm_row(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
 
 
 _mv: OpFunction = row("mv", "matmul", arity=2, saves=("x0", "x1"), batch=_mv_batch,
-          vjp=(lambda ct, x1: outer(ct, conj(x1)), lambda ct, x0: _mv(adjoint(x0), ct)),
-          jvp=(lambda dx, x1: _mv(dx, x1), lambda dx, x0: _mv(x0, dx)))
+                      vjp=(lambda ct, x1: outer(ct, conj(x1)), lambda ct, x0: _mv(adjoint(x0), ct)),
+                      jvp=(lambda dx, x1: _mv(dx, x1), lambda dx, x0: _mv(x0, dx)))
 
 
 def _dot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
@@ -117,12 +117,12 @@ def _dot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) 
         return _mv(to_front(x, bx), y), 0
     if bx is None:
         return _mv(to_front(y, by), x), 0
-    return reshape(_bmm(unsqueeze(to_front(x, bx), 1), unsqueeze(to_front(y, by), 2)), size), 0
+    return reshape(bmm_row(unsqueeze(to_front(x, bx), 1), unsqueeze(to_front(y, by), 2)), size), 0
 
 
 _dot: OpFunction = row("dot", "dot", arity=2, saves=("x0", "x1"), batch=_dot_batch,
-           vjp=(lambda ct, x1: ct * conj(x1), lambda ct, x0: ct * conj(x0)),
-           jvp=(lambda dx, x1: _dot(dx, x1), lambda dx, x0: _dot(x0, dx)))
+                       vjp=(lambda ct, x1: ct * conj(x1), lambda ct, x0: ct * conj(x0)),
+                       jvp=(lambda dx, x1: _dot(dx, x1), lambda dx, x0: _dot(x0, dx)))
 
 
 def _vdot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
@@ -130,8 +130,8 @@ def _vdot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params)
 
 
 _vdot: OpFunction = row("vdot", "vdot", arity=2, saves=("x1", "x0"), batch=_vdot_batch,
-            vjp=(lambda ct, x1: conj(ct) * x1, lambda ct, x0: ct * x0),
-            jvp=(lambda dx, x1: _vdot(dx, x1), lambda dx, x0: _vdot(x0, dx)))
+                        vjp=(lambda ct, x1: conj(ct) * x1, lambda ct, x0: ct * x0),
+                        jvp=(lambda dx, x1: _vdot(dx, x1), lambda dx, x0: _vdot(x0, dx)))
 
 
 # ---------------------------------------------------------------- the public names of the rows
@@ -170,13 +170,13 @@ def _check_bmm(name: str, x: Tensor, y: Tensor) -> None:
 def mm(x: Tensor, y: Tensor) -> Tensor:
     """The product of two matrices of one dtype.  Source: torch.mm."""
     _check_mm("mm", x, y)
-    return _mm(x, y)  # type: ignore[no-any-return]
+    return mm_row(x, y)  # type: ignore[no-any-return]
 
 
 def bmm(x: Tensor, y: Tensor) -> Tensor:
     """The products of the matrices of two batches, (b, n, k) and (b, k, m).  Source: torch.bmm."""
     _check_bmm("bmm", x, y)
-    return _bmm(x, y)  # type: ignore[no-any-return]
+    return bmm_row(x, y)  # type: ignore[no-any-return]
 
 
 def mv(x: Tensor, y: Tensor) -> Tensor:
@@ -305,7 +305,7 @@ def _matmul_rows(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _matmul_batches(x: Tensor, y: Tensor) -> Tensor:
-    if x.ndim == y.ndim == 3 and x.shape[0] != y.shape[0]:  # noqa: PLR2004
+    if x.ndim == y.ndim == 3 and x.shape[0] != y.shape[0]:
         if x.shape[0] == 1 and x.requires_grad:
             return matmul(squeeze(x, 0), y)
         if y.shape[0] == 1 and y.requires_grad:

@@ -205,10 +205,15 @@ def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None 
     if p is None:
         d = float64 if x.dtype is float64 else float32
         return _bernoulli(x, rand(x.shape, dtype=d, device=x.device, generator=generator))  # type: ignore[no-any-return]
+    return coins(x.shape, p, x.dtype, x.device, generator)
+
+
+def coins(shape: tuple[int, ...], p: float, dtype: dtype, device: Device, generator: Generator | None = None) -> Tensor:
+    """Return ones with probability p, else zeros."""
     if not 0 <= p <= 1:
         msg = f"bernoulli_ expects p to be in [0, 1], but got p={p}"
         raise UsageError(msg)
-    return _drawn(_coins, x.shape, x.dtype, x.device, generator, p=p)
+    return _drawn(_coins, shape, dtype, device, generator, p=p)
 
 
 def _multinomial_kernel(xp: Any, x0: Array, x1: Array, num_samples: int, replacement: bool) -> Array:

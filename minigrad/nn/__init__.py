@@ -1,0 +1,3 @@
+"""Building blocks of networks.  Source: torch.nn."""
+
+from . import functional as functional

@@ -1,0 +1,131 @@
+"""Rows of a table by number, and padding: the rows of torch.nn.functional that place what they are given.
+
+Upstream: embedding, embedding_dense_backward, constant_pad_nd in derivatives.yaml.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..dtypes import int32, int64
+from ..errors import Refusal, UsageError
+from ..op import OpFunction, row
+from .batching import to_front
+from .creation import arange
+from .indexing import masked_fill
+from .shape import basic_index, reshape, unsqueeze
+
+if TYPE_CHECKING:
+    from ..backend import Array
+    from ..op import Op
+    from ..tensor import Tensor
+    from .batching import Batched, Bdims, Params, Values
+
+
+# ---------------------------------------------------------------- embedding
+def _lookup_kernel(xp: Any, x0: Array, x1: Array, padding: int, period: int) -> Array:
+    if x1.size and not 0 <= x1.min() <= x1.max() < x0.shape[0]:
+        msg = "index out of range in self"
+        raise IndexError(msg)
+    return x0[x1]
+
+
+def _offset(x: Tensor, bdim: int | None, size: int, rows: int) -> Tensor:
+    """The numbers of every sample, moved to its own block of rows."""
+    front = to_front(x, bdim, size)
+    return front + reshape(arange(size, device=x.device) * rows, size, *[1] * (front.ndim - 1))
+
+
+def _lookup_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    (table, index), (bt, bi) = values, bdims
+    if bt is None:
+        return op.call(table, index, **params), bi
+    table = to_front(table, bt)
+    _, rows, width = table.shape
+    return op.call(reshape(table, size * rows, width), _offset(index, bi, size, rows), **params), 0
+
+
+def _spread_kernel(xp: Any, x0: Array, x1: Array, rows: int, padding: int, period: int) -> Array:
+    out = xp.zeros((rows, x0.shape[-1]), x0.dtype)
+    xp.add.at(out, x1[x1 % period != padding], x0[x1 % period != padding])
+    return out
+
+
+def _spread_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    (ct, index), (bc, bi) = values, bdims
+    rows = params["rows"]
+    out = op.call(to_front(ct, bc, size), _offset(index, bi, size, rows), **{**params, "rows": size * rows})
+    return reshape(out, size, rows, out.shape[-1]), 0
+
+
+def _kept(x: Tensor, index: Tensor, padding: int, period: int) -> Tensor:
+    return x if padding < 0 else masked_fill(x, unsqueeze(index % period == padding, -1), 0)
+
+
+_lookup: OpFunction = row(
+    "embedding", _lookup_kernel, saves=("x1",), batch=_lookup_batch,
+    vjp=(lambda ct, shape0, x1, padding, period: _spread(ct, x1, rows=shape0[0], padding=padding, period=period), None),
+    jvp=(lambda dx, x1, padding, period: _lookup(dx, x1, padding=padding, period=period), None))
+
+_spread: OpFunction = row(
+    "embedding_dense_backward", _spread_kernel, saves=("x1",), batch=_spread_batch,
+    vjp=(lambda ct, x1, padding, period: _kept(_lookup(ct, x1, padding=-1, period=period), x1, padding, period), None),
+    jvp=(lambda dx, x1, rows, padding, period: _spread(dx, x1, rows=rows, padding=padding, period=period), None))
+
+
+def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+    """The row of `weight` for every number in `x`; the row padding_idx gets no gradient.
+
+    Raises IndexError where there is no such row.  Source: torch.nn.functional.embedding.
+    """
+    if max_norm is not None or scale_grad_by_freq or sparse:
+        msg = "embedding: max_norm, scale_grad_by_freq and sparse are not supported: minigrad's gradients are dense and plain."
+        raise Refusal(msg)
+    if x.dtype not in (int64, int32):
+        msg = ("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+               f"{x.dtype}")
+        raise UsageError(msg)
+    rows = weight.shape[0]
+    padding = -1 if padding_idx is None else padding_idx + rows * (padding_idx < 0)
+    return _lookup(weight, x, padding=padding, period=rows)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- padding
+def _pad_kernel(xp: Any, x0: Array, extents: tuple[int, ...], index: Any, value: float) -> Array:
+    out = xp.full(extents, value, x0.dtype)
+    out[index] = x0
+    return out
+
+
+def _pad_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    index = (slice(None), *params["index"])
+    return op.call(to_front(values[0], bdims[0]), **{**params, "extents": (size, *params["extents"]), "index": index}), 0
+
+
+_pad: OpFunction = row("constant_pad_nd", _pad_kernel, batch=_pad_batch,
+                       vjp=(lambda ct, index: basic_index(ct, index),),
+                       jvp=(lambda dx, extents, index: _pad(dx, extents=extents, index=index, value=0),))
+
+
+def pad(x: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
+    """`x` with `value` (0) before and after it: (left, right) of the last dimension, then of the one before, and so on.
+
+    Negative numbers cut off.  Only mode "constant".  Source: torch.nn.functional.pad.
+    """
+    if mode != "constant":
+        msg = f"pad: mode {mode!r} is not supported, only 'constant'. Index with the positions that you want instead."
+        raise Refusal(msg)
+    if len(pad) % 2 or len(pad) > 2 * x.ndim:
+        msg = f"Padding length must be divisible by 2 and at most twice the number of dimensions of the input. Got {len(pad)}"
+        raise UsageError(msg)
+    sides = [(0, 0)] * (x.ndim - len(pad) // 2) + [*zip(pad[-2::-2], pad[-1::-2], strict=True)]
+    extents = tuple(a + n + b for n, (a, b) in zip(x.shape, sides, strict=True))
+    if min(extents, default=0) < 0:
+        msg = f"The input size {list(x.shape)}, plus padding {list(pad)}, resulted in a negative output size"
+        raise UsageError(msg)
+    inside = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, sides, strict=True))
+    outside = tuple(slice(max(a, 0), n - max(b, 0)) for n, (a, b) in zip(extents, sides, strict=True))
+    if any(s < 0 for side in sides for s in side):
+        x = basic_index(x, inside)
+    return _pad(x, extents=extents, index=outside, value=value or 0)  # type: ignore[no-any-return]

@@ -1,0 +1,261 @@
+"""Losses that torch has rows of their own for: they save their arguments, and reduce at once.
+
+`reduction` is "none", "mean" or "sum", and `rank` the number of dimensions that it reduces, the last ones: a batch in front
+of them stays, so that every vmap is the same kernel.
+
+Upstream: mse_loss, smooth_l1_loss, huber_loss, binary_cross_entropy*, nll_loss* in derivatives.yaml.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..op import OpFunction, row
+from .activation import sigmoid, softplus
+from .batching import elementwise, to_front
+from .choice import ONLY_FLOAT, clamp, clamp_min
+from .indexing import masked_fill
+from .pointwise import log, log1p
+from .shape import reshape, sum_dims
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..backend import Array
+    from ..op import Op
+    from ..tensor import Tensor
+    from .batching import Batched, Bdims, Params, Values
+
+
+# ---------------------------------------------------------------- reductions of the last `rank` dimensions
+def _last(x: Any, rank: int) -> tuple[int, ...]:
+    return tuple(range(x.ndim - rank, x.ndim))
+
+
+def _reduced(x: Array, reduction: str, rank: int) -> Array:
+    return x if reduction == "none" else (x.mean if reduction == "mean" else x.sum)(_last(x, rank))
+
+
+def _push(x: Tensor, reduction: str, rank: int) -> Tensor:
+    """The tangent of the loss, from those of its elements."""
+    if reduction == "none":
+        return x
+    total: Tensor = sum_dims(x, dims=_last(x, rank), keepdim=False)
+    return total / prod(x.shape[x.ndim - rank:]) if reduction == "mean" else total
+
+
+def _pull(ct: Tensor, x: Tensor, reduction: str, rank: int) -> Tensor:
+    """The cotangent of every element, up to broadcasting, from that of the loss."""
+    if reduction == "none":
+        return ct
+    each = reshape(ct, *ct.shape, *[1] * rank) if ct.ndim else ct
+    return each / prod(x.shape[x.ndim - rank:]) if reduction == "mean" else each
+
+
+def _batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    """Batches go to the front of input and target, and of weights, which may have fewer dimensions."""
+    fronts = []
+    for i, (x, bdim) in enumerate(zip(values, bdims, strict=True)):
+        if x is None or (bdim is None and i > 1):
+            fronts.append(x)
+            continue
+        front = to_front(x, bdim, size)
+        fronts.append(reshape(front, size, *[1] * (params["rank"] + 1 - front.ndim), *front.shape[1:]))
+    return op.call(*fronts, **params), 0
+
+
+# ---------------------------------------------------------------- of the difference of two tensors
+def _of_difference(name: str, value: Callable[..., Array], slope: Callable[[Tensor, float], Tensor]) -> OpFunction:
+    """The row of value(xp, x0 - x1, width) for each element."""
+    def kernel(xp: Any, x0: Array, x1: Array, width: float, reduction: str, rank: int) -> Array:
+        return _reduced(value(xp, x0 - x1, width), reduction, rank)
+
+    def pull(ct: Tensor, x0: Tensor, x1: Tensor, width: float, reduction: str, rank: int) -> Tensor:
+        return _pull(ct, x0, reduction, rank) * slope(x0 - x1, width)
+
+    def push(dx: Tensor, x0: Tensor, x1: Tensor, width: float, reduction: str, rank: int) -> Tensor:
+        return _push(dx * slope(x0 - x1, width), reduction, rank)
+
+    def pull_target(ct: Tensor, x0: Tensor, x1: Tensor, width: float, reduction: str, rank: int) -> Tensor:
+        return -pull(ct, x0, x1, width, reduction, rank)
+
+    def push_target(dx: Tensor, x0: Tensor, x1: Tensor, width: float, reduction: str, rank: int) -> Tensor:
+        return -push(dx, x0, x1, width, reduction, rank)
+
+    return row(name, kernel, promote="arith", saves=("x0", "x1"), batch=_batch, refuses=ONLY_FLOAT,
+               vjp=(pull, pull_target), jvp=(push, push_target))
+
+
+def _square(xp: Any, d: Array, width: float) -> Array:
+    return d * d
+
+
+def _square_slope(d: Tensor, width: float) -> Tensor:
+    return d * 2
+
+
+def _smooth_l1(xp: Any, d: Array, beta: float) -> Array:
+    size = xp.abs(d)
+    return xp.where(size < beta, d * d * (0.5 / beta), size - 0.5 * beta)
+
+
+def _huber(xp: Any, d: Array, delta: float) -> Array:
+    size = xp.abs(d)
+    return xp.where(size <= delta, 0.5 * d * d, delta * (size - 0.5 * delta))
+
+
+square_loss = _of_difference("mse_loss", _square, _square_slope)
+smooth_l1 = _of_difference("smooth_l1_loss", _smooth_l1, lambda d, beta: clamp(d / beta, -1, 1))
+huber = _of_difference("huber_loss", _huber, lambda d, delta: clamp(d, -delta, delta))
+
+
+def _log_times(xp: Any, x0: Array, x1: Array) -> Array:
+    return xp.where((x0 == 0) & ~xp.isnan(x1), 0, x0 * xp.log(xp.where(x0 == 0, 1, x1))).astype(x0.dtype, copy=False)
+
+
+def _xlogy_rule(ct: Tensor, x0: Tensor, x1: Tensor) -> Tensor:
+    return masked_fill(xlogy(ct, x1), (x0 == 0) & (x1 <= 0), 0)
+
+
+xlogy: OpFunction = row(
+    "xlogy", _log_times, promote="float", saves=("x1", "x0"), batch=elementwise,
+    vjp=(_xlogy_rule, lambda ct, x0, x1: ct * (x0 / x1)), jvp=(_xlogy_rule, lambda dx, x0, x1: dx * (x0 / x1)),
+    doc="x log(y), 0 where x is 0 and y is a number.  Source: torch.xlogy.")
+
+
+# ---------------------------------------------------------------- binary cross-entropy, of probabilities and of logits
+def _weighted(x: Any, weight: Any) -> Any:
+    return x if weight is None else x * weight
+
+
+def _at_least(xp: Any, log: Callable[[Array], Array], x: Array, inside: Array, default: float) -> Array:
+    """log(x), not less than -100, where x is inside its domain, else -100."""
+    return xp.where(inside, xp.maximum(log(xp.where(inside, x, default)), -100), -100).astype(x.dtype, copy=False)
+
+
+def _bce_kernel(xp: Any, x0: Array, x1: Array, x2: Any, reduction: str, rank: int) -> Array:
+    if not xp.all((x0 >= 0) & (x0 <= 1)):
+        msg = "all elements of input should be between 0 and 1"
+        raise UsageError(msg)
+    yes, no = _at_least(xp, xp.log, x0, x0 > 0, 1), _at_least(xp, xp.log1p, -x0, x0 < 1, 0)
+    return _reduced(_weighted((x1 - 1) * no - x1 * yes, x2), reduction, rank)
+
+
+def _bce_slope(x0: Tensor, x1: Tensor, x2: Any) -> Tensor:
+    return _weighted((x0 - x1) / clamp_min((1 - x0) * x0, 1e-12), x2)  # type: ignore[no-any-return]
+
+
+def _bce_target_slope(x0: Tensor, x1: Tensor, x2: Any) -> Tensor:
+    return _weighted(log1p(-x0) - log(x0), x2)  # type: ignore[no-any-return]
+
+
+probable_loss: OpFunction = row(
+    "binary_cross_entropy", _bce_kernel, saves=("x0", "x1", "x2"), batch=_batch,
+    vjp=(lambda ct, x0, x1, x2, reduction, rank: _pull(ct, x0, reduction, rank) * _bce_slope(x0, x1, x2),
+         lambda ct, x0, x1, x2, reduction, rank: _pull(ct, x0, reduction, rank) * _bce_target_slope(x0, x1, x2), None),
+    jvp=(lambda dx, x0, x1, x2, reduction, rank: _push(dx * _bce_slope(x0, x1, x2), reduction, rank),
+         lambda dx, x0, x1, x2, reduction, rank: _push(dx * _bce_target_slope(x0, x1, x2), reduction, rank), None))
+
+
+def _logit_kernel(xp: Any, x0: Array, x1: Array, x2: Any, x3: Any, reduction: str, rank: int) -> Array:
+    no = xp.log1p(xp.exp(-xp.abs(x0))) + xp.maximum(-x0, 0)
+    return _reduced(_weighted((1 - x1) * x0 + (no if x3 is None else ((x3 - 1) * x1 + 1) * no), x2), reduction, rank)
+
+
+def _logit_slope(x0: Tensor, x1: Tensor, x2: Any, x3: Any) -> Tensor:
+    if x3 is None:
+        return _weighted(sigmoid(x0) - x1, x2)  # type: ignore[no-any-return]
+    return _weighted((x3 * x1 + 1 - x1) * sigmoid(x0) - x3 * x1, x2)  # type: ignore[no-any-return]
+
+
+def _logit_target_slope(x0: Tensor, x1: Tensor, x2: Any, x3: Any) -> Tensor:
+    return _weighted(-x0 if x3 is None else (x3 - 1) * softplus(-x0) - x0, x2)  # type: ignore[no-any-return]
+
+
+logit_loss: OpFunction = row(
+    "binary_cross_entropy_with_logits", _logit_kernel, saves=("x3", "x0", "x1", "x2"), batch=_batch,
+    vjp=(lambda ct, x0, x1, x2, x3, reduction, rank: _pull(ct, x0, reduction, rank) * _logit_slope(x0, x1, x2, x3),
+         lambda ct, x0, x1, x2, x3, reduction, rank: _pull(ct, x0, reduction, rank) * _logit_target_slope(x0, x1, x2, x3),
+         None, None),
+    jvp=(lambda dx, x0, x1, x2, x3, reduction, rank: _push(dx * _logit_slope(x0, x1, x2, x3), reduction, rank),
+         lambda dx, x0, x1, x2, x3, reduction, rank: _push(dx * _logit_target_slope(x0, x1, x2, x3), reduction, rank),
+         None, None))
+
+
+# ---------------------------------------------------------------- negative log-likelihood of a class
+def _samples(xp: Any, x1: Array, x2: Any, shape: tuple[int, ...], dtype: Any, ignore_index: int,
+             rank: int) -> tuple[Array, Array, int]:
+    """(index, weight, axis): each sample's place along the axis of classes, 0 with weight 0 where it is ignored.
+
+    The axis of classes follows the first dimension of the samples, or stands where there is none.
+    """
+    axis = x1.ndim - rank + (rank > 0)
+    kept = x1 != ignore_index
+    index = xp.where(kept, x1, 0)
+    if index.size and not 0 <= index.min() <= index.max() < shape[axis]:
+        msg = f"Target {index.max() if index.min() >= 0 else index.min()} is out of bounds."
+        raise IndexError(msg)
+    index = xp.expand_dims(index, axis)
+    if x2 is None:
+        return index, kept.astype(dtype), axis
+    batch, ones = x2.shape[:-1], (1,) * (len(shape) - axis - 1)
+    wide = xp.broadcast_to(x2.reshape(*batch, *[1] * (axis - len(batch)), x2.shape[-1], *ones), shape)
+    return index, xp.take_along_axis(wide, index, axis).squeeze(axis) * kept, axis
+
+
+def _nll_kernel(xp: Any, x0: Array, x1: Array, x2: Any, reduction: str, ignore_index: int, rank: int) -> tuple[Array, Array]:
+    """The loss, and the total weight of the samples."""
+    index, weight, axis = _samples(xp, x1, x2, x0.shape, x0.dtype, ignore_index, rank)
+    each = -xp.take_along_axis(x0, index, axis).squeeze(axis) * weight
+    total = weight.sum(_last(weight, rank))
+    loss = each if reduction == "none" else each.sum(_last(each, rank))
+    return _per(xp, loss, total) if reduction == "mean" else loss, total
+
+
+def _per(xp: Any, x: Array, total: Array) -> Array:
+    return x / xp.where(total != 0, total, xp.nan).astype(x.dtype, copy=False)
+
+
+def _nll_backward_kernel(xp: Any, x0: Array, x1: Array, x2: Any, x3: Array, reduction: str, ignore_index: int, rank: int,
+                         extents: tuple[int, ...]) -> Array:
+    index, weight, axis = _samples(xp, x1, x2, extents, x0.dtype, ignore_index, rank)
+    if reduction != "none":
+        each = _per(xp, x0, x3) if reduction == "mean" else x0
+        x0 = each.reshape(each.shape + (1,) * rank)
+    out = xp.zeros(extents, x0.dtype)
+    xp.put_along_axis(out, index, xp.expand_dims(xp.where(weight != 0, -x0 * weight, 0), axis), axis)
+    return out
+
+
+def _nll_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    fronts = [x if x is None or (i == 2 and b is None) else to_front(x, b, size)
+              for i, (x, b) in enumerate(zip(values, bdims, strict=True))]
+    return op.call(*fronts, **{**params, **({"extents": (size, *params["extents"])} if "extents" in params else {})}), 0
+
+
+def _nll_pull(ct: list[Any], x0: Tensor, x1: Tensor, x2: Any, out1: Tensor, reduction: str, ignore_index: int,
+              rank: int) -> Any:
+    if ct[0] is None:
+        return None
+    return _nll_backward(ct[0], x1, x2, out1, reduction=reduction, ignore_index=ignore_index, rank=rank, extents=x0.shape)
+
+
+def _nll(name: str, node: str) -> OpFunction:
+    def push(dx: list[Any], x1: Tensor, x2: Any, reduction: str, ignore_index: int, rank: int) -> list[Any]:
+        return [made(dx[0], x1, x2, reduction=reduction, ignore_index=ignore_index, rank=rank)[0], None]
+
+    made: OpFunction = row(name, _nll_kernel, outs=2, saves=("x0", "x1", "x2", "out1"), batch=_nll_batch,
+                           vjp=(_nll_pull, None, None), jvp=push, node=node)
+    return made
+
+
+class_loss, class_loss_2d = _nll("nll_loss", "NllLossBackward0"), _nll("nll_loss2d", "NllLoss2DBackward0")
+
+_nll_backward: OpFunction = row(
+    "nll_loss_backward", _nll_backward_kernel, saves=("x1", "x2"), batch=_nll_batch,
+    vjp=(lambda ct, x1, x2, reduction, ignore_index, rank: class_loss(
+        ct, x1, x2, reduction=reduction, ignore_index=ignore_index, rank=rank)[0], None, None, None),
+    jvp=(lambda dx, x1, x2, x3, reduction, ignore_index, rank, extents: _nll_backward(
+        dx, x1, x2, x3, reduction=reduction, ignore_index=ignore_index, rank=rank, extents=extents), None, None, None))
