@@ -55,6 +55,7 @@ from .ops.subscript import index_put as index_put
 from . import autograd, func
 from .dtypes import float64, float32, int64
 from .autograd import no_grad, enable_grad
+from . import nn as nn
 from . import random as random
 from .random import (
     Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state,
@@ -64,6 +65,7 @@ from .ops.linalg import (
     addmm as addmm, adjoint as adjoint, baddbmm as baddbmm, bmm as bmm, broadcast_shapes as broadcast_shapes, dot as dot,
     einsum as einsum, kron as kron, matmul as matmul, mm as mm, mv as mv, outer as outer, tensordot as tensordot, vdot as vdot,
 )
+from .ops.loss import xlogy as xlogy
 from .ops.random import (
     bernoulli as bernoulli, multinomial as multinomial, normal as normal, rand as rand, rand_like as rand_like,
     randint as randint, randint_like as randint_like, randn as randn, randn_like as randn_like, randperm as randperm,
