@@ -21,7 +21,8 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from .graph.node import NO_PARAMS, Plan, record, record_binary, record_unary
+from .graph.plan import Plan
+from .graph.record import NO_PARAMS, record, record_binary, record_unary
 from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, share_memory
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, UsageError
@@ -219,7 +220,7 @@ def _unary(op: Op) -> Callable[..., Any]:
                         record(op, None, (x,), out, NO_PARAMS, state)
             return out
         if x.owner in current().levels:
-            return x.owner.process(op, (x,), NO_PARAMS)  # type: ignore[union-attr]
+            return x.owner.process(op, (x,), NO_PARAMS)
         return bind(op, (x,), {})
     return call
 
@@ -330,7 +331,7 @@ def _run(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) ->
         made = device.kernel(op.kernel)(*arrays, **params)
     except ValueError as error:
         raise mismatch(op, args, error) from error
-    out = (_wrap(op, made, args, device) if op.outs == 1 else tuple([_wrap(op, m, args, device) for m in made]))
+    out: Any = (_wrap(op, made, args, device) if op.outs == 1 else tuple([_wrap(op, m, args, device) for m in made]))
     if state.watchers:
         tell(state.watchers, "made", None, op, out)
     if op.vjp and (not state.grad_off or None not in state.grad_off):

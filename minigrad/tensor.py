@@ -61,6 +61,8 @@ class Extra:
     """... and the ops that lead from it to this view."""
     views: list[ref[Tensor]] | None = None
     """Of a tensor that owns its memory: its views."""
+    role: type | None = None
+    """nn.Parameter or nn.Buffer, where it was made as one."""
 
 
 class Tensor:
@@ -334,7 +336,8 @@ def link(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:
     """Note that `view` is `step(of)`, so that an in-place op on either can update the other. [NOTE in-place]"""
     if view is of or not isinstance(of, Tensor) or bottom(view).store is not bottom(of).store:
         return
-    root, steps = of, (step,)
+    root = of
+    steps: tuple[Callable[[Tensor], Tensor], ...] = (step,)
     if of.extra is not None and of.extra.root is not None:
         root, steps = of.extra.root, (*of.extra.steps, step)
     mine, its = extra_of(view), extra_of(root)

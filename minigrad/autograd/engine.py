@@ -87,9 +87,9 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     found = [walk.captured.get(e) for e in edges]
     if accumulate:
         assert inputs is not None
-        for x, ct in zip(inputs, found, strict=True):
-            if ct is not None and not done_before(x):
-                deposit(x, ct, create_graph=create_graph)
+        for x, g in zip(inputs, found, strict=True):
+            if g is not None and not done_before(x):
+                deposit(x, g, create_graph=create_graph)
     return found
 
 
@@ -293,4 +293,4 @@ def root_of(output: Tensor, ct: Tensor | None, what: str) -> tuple[Any, int, Ten
 
 def below(x: Tensor) -> Tensor:
     """The tensor without its edge at its own level: one storey down."""
-    return alias(x) if x.owner is None else x.value  # type: ignore[no-any-return]
+    return alias(x) if x.owner is None else x.value

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..state import State, current, show, tell, using
+from ..state import State, current, tell, using
 from ..storage import Storage, modified, new_storage
 from ..tensor import LEAF, Tensor, alias, base_tensor, bottom, peel, storage_of
 
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
 
 class Site:
-    """Which save a hook is asked about: the level that saves, the node's name and the name in its row."""
+    """Which save a hook is asked about: the level that saves, the node's name and number, and the name in its row."""
 
-    __slots__ = ("name", "node", "owner")
+    __slots__ = ("name", "node", "number", "owner")
 
-    def __init__(self, owner: Interpreter | None, node: str, name: str) -> None:
+    def __init__(self, owner: Interpreter | None, node: str, name: str, number: int = 0) -> None:
         self.owner = owner
         self.node = node
         self.name = name
+        self.number = number
 
     def __str__(self) -> str:
         return f"{self.name} of {self.node} at {self.owner or 'level 0'}"
@@ -44,6 +45,8 @@ class Hooks:
     """One entry of the hook stack: where saved base tensors go, and how they come back."""
 
     __slots__ = ("outer",)
+    title = "hooks"
+    """What they are, for people."""
 
     def __init__(self, outer: Hooks | None) -> None:
         self.outer = outer
@@ -191,7 +194,8 @@ class PackedTensor:
             yield base
 
 
-def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: State) -> SavedBase | SavedTensor | PackedTensor:
+def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: State,
+         number: int = 0) -> Storage | SavedBase | SavedTensor | PackedTensor:
     """Keep `x` for a node of the level of `owner`, with its edge at that level left out. [NOTE shallow-detach]
 
     Nothing is copied; `x` may also be a tensor of a level further down, that `owner` treats as a constant.
@@ -200,12 +204,13 @@ def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: Stat
         hooks = state.hooks.manager(owner)
         if hooks is not None:
             value = alias(x) if owner is None else x.value if x.owner is owner else x
-            kept = PackedTensor(value, hooks, Site(owner, node, name), leaf=x if owner is None and x.node is LEAF else None)
+            site = Site(owner, node, name, number)
+            kept = PackedTensor(value, hooks, site, leaf=x if owner is None and x.node is LEAF else None)
             if state.watchers:
-                tell(state.watchers, "pack", owner, kept.site, kept)
+                tell(state.watchers, "pack", owner, site, kept)
             return kept
     if state.watchers:
-        tell(state.watchers, "save", owner, Site(owner, node, name), x)
+        tell(state.watchers, "save", owner, Site(owner, node, name, number), x)
     return keep_base(x) if owner is None else keep(x.value if x.owner is owner else x)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT
-from ..graph.node import record, record_binary, record_unary
+from ..graph.record import record, record_binary, record_unary
 from ..op import draw_below
 from ..ops.inplace import assign, relink
 from ..state import current
@@ -50,7 +50,7 @@ class GradInterpreter(Interpreter):
         if self in state.grad_off:
             return out
         if op.elementwise and state.hooks is None and not state.watchers:
-            return record_unary(op, self, args[0], out) if len(args) == 1 else record_binary(op, self, *args, out)
+            return record_unary(op, self, args[0], out) if len(args) == 1 else record_binary(op, self, args[0], args[1], out)
         return record(op, self, args, out, params, state)
 
     def draw(self, op: Op, params: dict[str, Any]) -> Any:

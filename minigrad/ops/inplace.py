@@ -175,7 +175,7 @@ def _along(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...]) -> Tensor:
 
 def embedded(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...], part: Tensor) -> Tensor:
     """A copy of `x` in which the view that `steps` lead to holds `part`."""
-    whole = clone(x)
+    whole: Tensor = clone(x)
     assign(_along(whole, steps), part)
     return whole
 
@@ -232,7 +232,7 @@ def promote(x: Tensor, owner: Interpreter) -> None:
 
 def _moved(x: Tensor) -> Tensor:
     """Another handle with all that `x` holds."""
-    y: Tensor = object.__new__(Tensor)
+    y = Tensor()
     for field in ("owner", "value", "kind", "shape", "node", "extra"):
         setattr(y, field, getattr(x, field))
     for field in ("nr", "note", "store"):

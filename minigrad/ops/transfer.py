@@ -7,7 +7,7 @@ from typing import Any
 from ..backend import CPU, Device
 from ..backend import device as find_device
 from ..dtypes import dtype
-from ..op import row
+from ..op import OpFunction, row
 from ..tensor import Tensor, fresh
 from .batching import same_bdim
 from .shape import cast
@@ -20,7 +20,7 @@ def _transfer_kernel(xp: Any, x0: Any, source: Device, target: Device) -> Tensor
     return fresh(host if target is CPU else target.from_host(host), dtype_of(host), target)
 
 
-_transfer = row("_to_copy_device", _transfer_kernel, node="ToCopyBackward0",
+_transfer: OpFunction = row("_to_copy_device", _transfer_kernel, node="ToCopyBackward0",
                 vjp=(lambda ct, source, target: _transfer(ct, source=target, target=source),), jvp="linear", batch=same_bdim)
 
 

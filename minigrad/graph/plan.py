@@ -1,0 +1,77 @@
+"""A row seen from its inputs that require grad: what to save, which rules to run, and on what.
+
+Made once for each row and each set of inputs that require grad, so that recording an op and running its node look nothing up.
+"""
+
+from __future__ import annotations
+
+from types import CellType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from ..backend import CPU
+
+if TYPE_CHECKING:
+    from ..op import Op
+
+UNARY = 3
+"""The bits of a plan for one input, which requires grad."""
+FIRST = (0,)
+"""The output numbers of one edge to a first output, and the reads of a rule that reads one saved tensor."""
+
+
+class Plan:
+    """A row seen from its inputs that require grad: what to save, which formulas to run, and on what."""
+
+    __slots__ = ("arrays", "joint", "keeps_input", "lean", "needs", "op", "origins", "places", "saves", "steps")
+
+    def __init__(self, op: Op, needs: tuple[bool, ...]) -> None:
+        self.op = op
+        self.needs = needs
+        active = [i for i, need in enumerate(needs) if need]
+        self.joint = op.joint
+        formulas = [op.joint] if op.joint else [op.formulas[i] for i in active]
+        used = {name for f in formulas if f for name in f.tensors(len(needs))}
+        order = [name for kept in op.saves for name in op.expand(kept, len(needs))]
+        # torch leaves out a save for want of requires_grad only where a single formula reads it, and never an output
+        reads = [f.tensors(len(needs)) for f in op.formulas if f]
+        used |= {name for name in order if name[0] == "o" or sum(name in names for names in reads) > 1}
+        self.saves = tuple(name for name in order if name in used)
+        place = {name: k for k, name in enumerate(self.saves)}
+        self.steps: tuple[Any, ...] = tuple(f and f.compiled(place, len(needs)) for f in formulas)
+        # of each save: which input it is, or None and which output
+        self.places = tuple((None, int(name[3:] or 0)) if name[0] == "o" else (int(name[1:]), 0) for name in self.saves)
+        # of each save: the place of its own edge among the node's, None where it has none, "out" where it is the node's output
+        self.origins = tuple("out" if i is None else active.index(i) if needs[i] else None for i, _ in self.places)
+        self.keeps_input = self.places == ((0, 0),)
+        self.arrays = on_arrays(self.steps) if op.elementwise else None
+        # one rule that reads at most one saved tensor and nothing else
+        self.lean = self.steps[0] if (len(self.steps) == 1 and self.steps[0] and not self.joint and len(self.saves) < 2  # noqa: PLR2004
+                                      and self.steps[0][1] in ((), FIRST)) else None
+
+
+def on_arrays(steps: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The rules of an elementwise row with every row they name read as its kernel, or None where they name something else.
+
+    Below level 0 there are only arrays, and what a row does there is its kernel. [NOTE fast-path]
+    """
+    made = []
+    for step in steps:
+        rule = _as_kernel(step[0]) if step is not None and all(type(k) is int for k in step[1]) else None
+        if rule is None:
+            return None
+        made.append((rule, step[1]))
+    return tuple(made)
+
+
+def _as_kernel(f: Any) -> Any:
+    """A row as its kernel, a number as it is, any other function with what it names read so; None where that fails."""
+    op = getattr(f, "op", None)
+    if op is not None:
+        return CPU.kernel(op.kernel) if op.elementwise else None
+    if type(f) is not FunctionType:
+        return f if type(f) in (int, float) else None
+    named = {name: _as_kernel(f.__globals__.get(name)) for name in f.__code__.co_names}
+    closed = [_as_kernel(cell.cell_contents) for cell in f.__closure__ or ()]
+    if None in named.values() or None in closed:
+        return None
+    return FunctionType(f.__code__, named, closure=tuple([CellType(c) for c in closed]))

@@ -1,0 +1,298 @@
+"""How a recorded op becomes a node, and how that node runs.
+
+Level 0 and a `grad` level record with the same code: only the value one storey down differs.
+
+Upstream: VariableType*.cpp and Functions.cpp, which torch generates from derivatives.yaml.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..backend import host_array
+from ..errors import UsageError
+from ..state import State, current, show, tell, watched
+from ..storage import Storage
+from ..tensor import LEAF, Tensor, alias, base_tensor, next_number, wrapper
+from .node import Node
+from .plan import FIRST, UNARY, Plan
+from .saved import Constant, PackedTensor, SavedTensor, keep, keep_base, save
+
+if TYPE_CHECKING:
+    from ..interpreters.base import Interpreter
+    from ..op import Op
+
+NO_PARAMS: dict[str, Any] = {}
+
+
+class OpNode(Node):
+    """The node of a row."""
+
+    __slots__ = ("metas", "params", "plan", "saved", "shapes")
+
+    plan: Plan
+    saved: tuple[Any, ...] | None
+    """Storage, SavedBase, SavedTensor, PackedTensor or Constant, in the order of plan.saves; None once they are freed."""
+    params: dict[str, Any]
+    shapes: tuple[tuple[int, ...], ...] | None
+    metas: tuple[tuple[tuple[int, ...], Any], ...] | None
+    """Shape and dtype to bring cotangents back to, where the op broadcast or promoted its inputs."""
+
+    def name(self) -> str:
+        return self.plan.op.node_name
+
+    def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
+        saved, plan = self.saved, self.plan
+        if saved is None:
+            raise already_freed(self.name())
+        if (plan.arrays is not None and self.owner is None and not create_graph and self.metas is None and ct.kind.fast
+                and not watched):
+            grads = self._on_arrays(ct, plan.arrays, saved)
+            if grads is not None:
+                return grads
+        if plan.lean is not None and not create_graph and not watched:
+            function, reads = plan.lean
+            grads = [function(ct, saved[0].unpack()) if reads else function(ct)]
+        else:
+            grads = self._run(ct, wanted, create_graph)
+        if self.metas is not None:
+            grads = [g if g is None else fit(g, *meta) for g, meta in zip(grads, self.metas, strict=True)]
+        return grads
+
+    def _on_arrays(self, ct: Tensor, rules: tuple[Any, ...], saved: tuple[Any, ...]) -> list[Tensor] | None:
+        """The rules of an elementwise row on the arrays themselves, where nothing records. [NOTE fast-path]"""
+        shape = ct.shape
+        if len(rules) == 1:  # one rule that reads one saved tensor: most of a chain, in half the time of the loop below
+            rule, reads = rules[0]
+            kept = saved[0] if len(reads) == 1 else None
+            if type(kept) is Storage and not kept.version:
+                made = rule(ct.value, kept.array)
+                g = Tensor()
+                g.owner = None
+                g.shape = shape
+                g.value = made if shape else host_array(made)
+                g.kind = ct.kind
+                g.node = None
+                g.store = None
+                g.extra = None
+                return [g]
+        values = []
+        for kept in saved:
+            if type(kept) is PackedTensor or type(kept) is SavedTensor:
+                return None
+            values.append(kept.value if type(kept) is Constant else kept.unpack().value)
+        made = [rule(ct.value, *[values[k] for k in reads]) for rule, reads in rules]
+        return [ct if m is ct.value else base_tensor(m if shape else host_array(m), ct.kind, shape, None) for m in made]
+
+    def _run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> list[Any]:
+        plan = self.plan
+        values: list[Any] = [None] * len(plan.saves)
+        grads: list[Any] = []
+        for target, step in zip(self.targets, plan.steps, strict=False):
+            if step is None or (wanted is not None and not plan.joint and target not in wanted):
+                grads.append(None)
+                continue
+            function, sources = step
+            read = []
+            for source in sources:
+                if type(source) is int:
+                    if values[source] is None:
+                        values[source] = self._unpack(source, create_graph)
+                    read.append(values[source])
+                else:
+                    read.append(source(self, create_graph))
+            grads.append(function(ct, *read))
+        return [g for g, need in zip(grads[0], plan.needs, strict=True) if need] if plan.joint is not None else grads
+
+    def _unpack(self, k: int, create_graph: bool) -> Any:
+        """The k-th saved tensor: at this level with its edge, where the backward is itself recorded, else below it."""
+        assert self.saved is not None
+        value: Any = self.saved[k].unpack()
+        if current().watchers:
+            tell(current().watchers, "unpack", self.owner, self, self.plan.saves[k])
+        if not create_graph:
+            return value
+        origin: Any = self.plan.origins[k]
+        if origin is None:
+            return value
+        node, nr = (self, self.plan.places[k][1]) if origin == "out" else (self.targets[origin], self.numbers[origin])
+        return alias(value, node, nr) if self.owner is None else wrapper(self.owner, value, node, nr)
+
+    def release(self) -> None:
+        if self.saved:
+            self.saved = None
+            if watched and current().watchers:
+                tell(current().watchers, "release", self.owner, self)
+
+    def saved_tensor(self, name: str) -> Any:
+        """What is saved under its name in the row (x0, out, ...), unpacked: in a checkpointed region that runs it again."""
+        if self.saved is None:
+            raise already_freed(self.name())
+        return self._unpack(self.plan.saves.index(name), create_graph=True)
+
+    # torch's names, as properties: a __getattr__ would make every other attribute of a node slow
+    _saved_self = property(lambda self: self.saved_tensor("x0"))
+    _saved_other = property(lambda self: self.saved_tensor("x1"))
+    _saved_result = property(lambda self: self.saved_tensor("out"))
+
+
+def fit(ct: Tensor, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """A cotangent in the shape and dtype of what it belongs to: summed over what was broadcast."""
+    from ..ops.shape import sum_to  # noqa: PLC0415  ops are above this file
+
+    if ct.shape != shape:
+        ct = sum_to(ct, shape)
+    return ct if ct.dtype is dtype else ct.to(dtype)
+
+
+def already_freed(name: str) -> UsageError:
+    """The error of a node that was released."""
+    return UsageError(
+        f"Trying to backward through the graph a second time, but the saved tensors of {name} have already been freed. "
+        "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+        f"retain_graph=True in the first call if you need to backward through the graph again. [level stack: {show()}]")
+
+
+def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any, params: dict[str, Any],
+           state: State) -> Any:
+    """Make the node of an op that ran at the level of `owner`, and give the outputs their edges.
+
+    `out` is the value one storey down, and a wrapper of it is returned; at level 0 it is the fresh base tensor itself.
+    """
+    node = OpNode()
+    node.owner = owner
+    node.params = params
+    node.number = next_number()
+    node.hooks = None
+    node.shapes = tuple([x.shape if type(x) is Tensor else () for x in inputs]) if op.reads_shapes else None
+
+    targets: tuple[Any, ...] = ()
+    numbers: tuple[int, ...] = ()
+    needs = 1  # a bit for each input that requires grad, below a bit that tells how many inputs there are
+    for x in inputs:
+        needs <<= 1
+        if type(x) is Tensor and x.owner is owner and x.node is not None:
+            needs |= 1
+            if x.node is LEAF:
+                targets += (x,)
+                numbers += (0,)
+            else:
+                targets += (x.node,)
+                numbers += (x.nr,)
+    node.targets = targets
+    node.numbers = numbers
+    node.plan = plan = op.plans.get(needs) or op.plan(needs)
+
+    if op.outs == 1:
+        node.outs = 1
+        node.metas = _metas(plan, inputs, out) if op.broadcasts else None
+        if owner is None:
+            out.node = node
+            out.nr = 0
+        else:
+            out = wrapper(owner, out, node)
+    else:
+        node.outs = len(out)
+        node.metas = None
+        out = _several(owner, out, node)
+
+    saved: tuple[Any, ...] = ()
+    hooked = state.hooks is not None or state.watchers
+    for i, nr in plan.places:
+        x = inputs[i] if i is not None else out if op.outs == 1 else out[nr]
+        if hooked and type(x) is Tensor:
+            saved += (save(owner, x, op.node_name, plan.saves[len(saved)], state, node.number),)
+        else:
+            saved += (_kept(owner, x),)
+    node.saved = saved
+    if saved and state.watchers:
+        tell(state.watchers, "record", owner, node)
+    return out
+
+
+def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor) -> Tensor:
+    """`record` for an elementwise op of one tensor, which requires grad, with no hooks and nobody watching. [NOTE fast-path]"""
+    node = OpNode()
+    node.owner = owner
+    node.plan = plan = op.plans.get(UNARY) or op.plan(UNARY)
+    node.params = NO_PARAMS
+    node.number = next_number()
+    node.hooks = None
+    node.shapes = None
+    node.metas = None
+    node.outs = 1
+    if x.node is LEAF:
+        node.targets = (x,)
+        node.numbers = FIRST
+    else:
+        node.targets = (x.node,)
+        node.numbers = (x.nr,) if x.nr else FIRST
+    if owner is None:
+        out.node = node
+        out.nr = 0
+        node.saved = (keep_base(x if plan.keeps_input else out),) if plan.places else ()
+        return out
+    node.saved = (keep(x.value if plan.keeps_input else out),) if plan.places else ()
+    return wrapper(owner, out, node)
+
+
+def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor) -> Tensor:
+    """The same for two inputs, of which one at least is a tensor that requires grad; the other may be a number."""
+    a = x.node if type(x) is Tensor and x.owner is owner else None
+    b = y.node if type(y) is Tensor and y.owner is owner else None
+    node = OpNode()
+    if b is None:
+        needs = 6
+        node.targets = (x if a is LEAF else a,)
+        node.numbers = FIRST if a is LEAF or not x.nr else (x.nr,)
+    elif a is None:
+        needs = 5
+        node.targets = (y if b is LEAF else b,)
+        node.numbers = FIRST if b is LEAF or not y.nr else (y.nr,)
+    else:
+        needs = 7
+        node.targets = (x if a is LEAF else a, y if b is LEAF else b)
+        node.numbers = (0 if a is LEAF else x.nr, 0 if b is LEAF else y.nr)
+    node.owner = owner
+    node.plan = plan = op.plans.get(needs) or op.plan(needs)
+    node.params = NO_PARAMS
+    node.number = next_number()
+    node.hooks = None
+    node.shapes = None
+    shape, dtype = out.shape, out.kind.dtype
+    node.metas = None if (type(x) is not Tensor or (x.shape == shape and x.kind.dtype is dtype)) and (
+        type(y) is not Tensor or (y.shape == shape and y.kind.dtype is dtype)) else _metas(plan, (x, y), out)
+    node.outs = 1
+    node.saved = tuple([_kept(owner, x if i == 0 else y if i == 1 else out) for i, _ in plan.places]) if plan.places else ()
+    if owner is None:
+        out.node = node
+        out.nr = 0
+        return out
+    return wrapper(owner, out, node)
+
+
+def _kept(owner: Interpreter | None, x: Any) -> Any:
+    """What a node keeps of an input or output where no hooks are in force."""
+    if type(x) is not Tensor:
+        return Constant(x)
+    return keep_base(x) if owner is None else keep(x.value if x.owner is owner else x)
+
+
+def _several(owner: Interpreter | None, out: tuple[Tensor, ...], node: OpNode) -> tuple[Tensor, ...]:
+    """Give the differentiable ones of several outputs their edges."""
+    if owner is not None:
+        return tuple([wrapper(owner, o, node, nr) if o.dtype.differentiable else o for nr, o in enumerate(out)])
+    for nr, o in enumerate(out):
+        if o.dtype.differentiable:
+            o.node = node
+            o.nr = nr
+    return out
+
+
+def _metas(plan: Plan, inputs: tuple[Any, ...], out: Tensor) -> Any:
+    """Shape and dtype of the active inputs, or None where all are like the output."""
+    shape, dtype = out.shape, out.kind.dtype
+    for x in inputs:
+        if type(x) is Tensor and (x.kind.dtype is not dtype or x.shape != shape):
+            return tuple([(x.shape, x.dtype) for x, need in zip(inputs, plan.needs, strict=True) if need])
+    return None
