@@ -168,7 +168,7 @@ fmod = row("fmod", _fmod_kernel, promote="arith", saves=("x1", "x0"), batch=elem
 
 
 def _lerp_kernel(xp: Any, x0: Array, x1: Array, x2: Array) -> Array:
-    return xp.where(xp.abs(x2) < 0.5, x0 + x2 * (x1 - x0), x1 - (x1 - x0) * (1 - x2))  # noqa: PLR2004
+    return xp.where(xp.abs(x2) < 0.5, x0 + x2 * (x1 - x0), x1 - (x1 - x0) * (1 - x2))
 
 
 lerp = row("lerp", _lerp_kernel, promote="arith", saves=("x1", "x0", "x2"), batch=elementwise,

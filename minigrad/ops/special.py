@@ -55,7 +55,7 @@ def _tail(xp: Any, x: Array) -> Array:
     middle = _horner(y, _MIDDLE_TOP) / _horner(y, _MIDDLE_BOTTOM)
     large = (_RSQRT_PI - s * _horner(s, _LARGE_TOP) / _horner(s, _LARGE_BOTTOM)) / y
     cut = xp.trunc(y * 16) / 16  # exp(-y * y), whose argument would be rounded, as the product of two exact parts
-    return xp.exp(-cut * cut) * xp.exp(-(y - cut) * (y + cut)) * xp.where(y <= 4, middle, large)  # noqa: PLR2004
+    return xp.exp(-cut * cut) * xp.exp(-(y - cut) * (y + cut)) * xp.where(y <= 4, middle, large)
 
 
 def _horner(x: Array, coefficients: tuple[float, ...]) -> Array:
