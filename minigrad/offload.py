@@ -63,6 +63,7 @@ class Offload(Hooks):
     """The hooks of one save_on_cpu block."""
 
     __slots__ = ("settings",)
+    title = "save_on_cpu"
 
     def __init__(self, settings: Offloading, outer: Hooks | None) -> None:
         super().__init__(outer)

@@ -332,8 +332,6 @@ def _run(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) ->
     except ValueError as error:
         raise mismatch(op, args, error) from error
     out: Any = (_wrap(op, made, args, device) if op.outs == 1 else tuple([_wrap(op, m, args, device) for m in made]))
-    if state.watchers:
-        tell(state.watchers, "made", None, op, out)
     if op.vjp and (not state.grad_off or None not in state.grad_off):
         for x in args:
             if type(x) is Tensor and x.node is not None and (op.outs != 1 or out.dtype.category >= FLOAT):

@@ -56,6 +56,7 @@ class Frame(Hooks):
 
     __slots__ = ("__weakref__", "again", "check", "context", "counts", "early_stop", "filled", "function", "inputs", "levels",
                  "region", "slots", "spec")
+    title = "checkpoint"
 
     def __init__(self, function: Callable[..., Any], args: Any, state: State, region: Region,
                  again: AbstractContextManager[Any], *, determinism_check: str, early_stop: bool) -> None:
@@ -72,6 +73,8 @@ class Frame(Hooks):
         self.filled: WeakKeyDictionary[Any, dict[Any, dict[int, SavedTensor]]] = WeakKeyDictionary()
         leaves, self.spec = tree.flatten(args)
         self.inputs = [_kept(x, state) if isinstance(x, Tensor) else x for x in leaves]
+        if state.watchers:
+            tell(state.watchers, "checkpoint", state.levels[-1] if state.levels else None, self, leaves)
 
     def manager(self, owner: Any) -> Hooks | None:
         if owner is None or owner in self.levels or (owner is INPUTS and not _own_business(self.levels)):

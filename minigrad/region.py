@@ -46,10 +46,9 @@ class Region(Watcher):
                     if not self._made(store):
                         self.reads[ref(store)] = None
         elif owner is None and event == "made":
-            for x in detail if isinstance(detail, tuple) else (detail,):
-                store = storage_of(x)
-                if store.maker is None:
-                    store.maker = self
+            store = storage_of(subject)
+            if store.maker is None:
+                store.maker = self
 
     def _made(self, store: Storage) -> bool:
         maker = store.maker

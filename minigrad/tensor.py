@@ -19,7 +19,7 @@ from weakref import ref
 
 from .backend import address
 from .errors import UsageError
-from .state import current, show
+from .state import current, show, tell, watched
 from .storage import Storage, counted_storage, kind_of, new_storage
 
 if TYPE_CHECKING:
@@ -231,7 +231,12 @@ class Tensor:
 def fresh(array: Array, d: dtype, device: Device, store: Storage | None = None) -> Tensor:
     """A base tensor around an array; without `store`, the array is memory that nobody else knows."""
     kind = kind_of(d, device)
-    return base_tensor(array, kind, array.shape, counted_storage(array, kind) if store is None and device.counted else store)
+    if store is not None:
+        return base_tensor(array, kind, array.shape, store)
+    x = base_tensor(array, kind, array.shape, counted_storage(array, kind) if device.counted else None)
+    if watched:
+        tell(current().watchers, "made", None, x)
+    return x
 
 
 def base_tensor(array: Array, kind: Kind, shape: tuple[int, ...], store: Storage | None, node: Any = None,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..ops.creation import ones_like
-from ..state import current, show, using
+from ..state import current, show, tell, using
 from ..tensor import LEAF, Tensor, alias, edge, extra_of, storage_of
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     """
     edges = None if inputs is None else [edge(x) for x in inputs]
     state = current()
+    if state.watchers:
+        tell(state.watchers, "backward", owner, None)
     off = state.grad_off - {owner} if create_graph else state.grad_off | {owner}
     with using(state._replace(grad_off=off, run=Run())):
         walk = _Walk(roots, edges, create_graph=create_graph, retain_graph=retain_graph)

@@ -201,12 +201,10 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
     for i, nr in plan.places:
         x = inputs[i] if i is not None else out if op.outs == 1 else out[nr]
         if hooked and type(x) is Tensor:
-            saved += (save(owner, x, op.node_name, plan.saves[len(saved)], state, node.number),)
+            saved += (save(owner, x, op.node_name, plan.saves[len(saved)], state, node),)
         else:
             saved += (_kept(owner, x),)
     node.saved = saved
-    if saved and state.watchers:
-        tell(state.watchers, "record", owner, node)
     return out
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..backend import Array
     from ..interpreters.base import Interpreter
     from ..storage import Kind
+    from .node import Node
 
 
 class Site:
@@ -31,11 +32,11 @@ class Site:
 
     __slots__ = ("name", "node", "number", "owner")
 
-    def __init__(self, owner: Interpreter | None, node: str, name: str, number: int = 0) -> None:
+    def __init__(self, owner: Interpreter | None, node: str, name: str, keeper: Node | None = None) -> None:
         self.owner = owner
         self.node = node
         self.name = name
-        self.number = number
+        self.number = 0 if keeper is None else keeper.number
 
     def __str__(self) -> str:
         return f"{self.name} of {self.node} at {self.owner or 'level 0'}"
@@ -195,7 +196,7 @@ class PackedTensor:
 
 
 def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: State,
-         number: int = 0) -> Storage | SavedBase | SavedTensor | PackedTensor:
+         keeper: Node | None = None) -> Storage | SavedBase | SavedTensor | PackedTensor:
     """Keep `x` for a node of the level of `owner`, with its edge at that level left out. [NOTE shallow-detach]
 
     Nothing is copied; `x` may also be a tensor of a level further down, that `owner` treats as a constant.
@@ -204,13 +205,13 @@ def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: Stat
         hooks = state.hooks.manager(owner)
         if hooks is not None:
             value = alias(x) if owner is None else x.value if x.owner is owner else x
-            site = Site(owner, node, name, number)
+            site = Site(owner, node, name, keeper)
             kept = PackedTensor(value, hooks, site, leaf=x if owner is None and x.node is LEAF else None)
             if state.watchers:
-                tell(state.watchers, "pack", owner, site, kept)
+                tell(state.watchers, "pack", owner, site, (kept, keeper))
             return kept
     if state.watchers:
-        tell(state.watchers, "save", owner, Site(owner, node, name, number), x)
+        tell(state.watchers, "save", owner, Site(owner, node, name, keeper), (x, keeper))
     return keep_base(x) if owner is None else keep(x.value if x.owner is owner else x)
 
 

@@ -13,6 +13,7 @@ from ..dtypes import bool_, complex64, complex128, dtype, float64, int64
 from ..errors import UsageError
 from ..op import row
 from ..state import current
+from ..storage import kind_of, new_storage
 from ..tensor import Tensor, fresh
 from .batching import to_front
 
@@ -77,7 +78,8 @@ def from_numpy(array: Any) -> Tensor:
     if not isinstance(array, HOST_ARRAY):
         msg = f"expected np.ndarray (got {type(array).__name__})"
         raise TypeError(msg)
-    return fresh(array, dtype_of(array), CPU)
+    d = dtype_of(array)
+    return fresh(array, d, CPU, new_storage(array, kind_of(d, CPU)))
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: str | Device | None = None) -> Tensor:
