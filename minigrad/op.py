@@ -291,7 +291,7 @@ def bind(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if state.watchers:
             tell(state.watchers, "op", top, op, args)
         out = top.process(op, args, params)
-    if op.view:
+    if op.view and op.vjp:
         link(out, args[0], lambda x: op.call(x, *args[1:], **params))
     return out
 
@@ -323,8 +323,7 @@ def revive(x: Tensor, state: State) -> Tensor:
 
 # ---------------------------------------------------------------- the base: kernels on arrays, recorded by level 0
 def _run(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) -> Any:
-    device = params["device"] if not args and "device" in params else _common_device(op, args)
-    arrays = _promoted(op, args, state) if op.promote else [a.value if type(a) is Tensor else a for a in args]
+    device, arrays = _arrays(op, args, params, state)
     if state.watchers:
         tell(state.watchers, "op", None, op, args)
     try:
@@ -338,6 +337,20 @@ def _run(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) ->
                 record(op, None, args, out, params, state)
                 break
     return out
+
+
+def _arrays(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) -> tuple[Device, list[Any]]:
+    """Where the op runs, and on which arrays: on one device, in one dtype where the row says so."""
+    if args and type(args[0]) is Tensor:
+        kind = args[0].kind
+        if kind.dtype.category == FLOAT or not op.promote:
+            for x in args:
+                if type(x) is not Tensor or x.kind is not kind:
+                    break
+            else:
+                return kind.device, [x.value for x in args]
+    device = params["device"] if not args and "device" in params else _common_device(op, args)
+    return device, _promoted(op, args, state) if op.promote else [a.value if type(a) is Tensor else a for a in args]
 
 
 def _wrap(op: Op, made: Array, args: tuple[Any, ...], device: Device) -> Tensor:

@@ -60,7 +60,9 @@ class Extra:
     steps: tuple[Callable[[Tensor], Tensor], ...] = ()
     """... and the ops that lead from it to this view."""
     views: list[ref[Tensor]] | None = None
-    """Of a tensor that owns its memory: its views."""
+    """Of a tensor that owns its memory: its views, ..."""
+    most_views = 16
+    """... and how many may be listed, dead ones too."""
     role: type | None = None
     """nn.Parameter or nn.Buffer, where it was made as one."""
 
@@ -349,8 +351,7 @@ def link(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:
     mine.root, mine.steps = root, steps
     if its.views is None:
         its.views = []
-    its.views = [r for r in its.views if r() is not None] if len(its.views) > _MANY_VIEWS else its.views
     its.views.append(ref(view))
-
-
-_MANY_VIEWS = 16
+    if len(its.views) > its.most_views:  # forget the dead, seldom enough to cost nothing
+        its.views = [r for r in its.views if r() is not None]
+        its.most_views = 16 + 2 * len(its.views)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..backend import NUMPY_DTYPE
-from ..dtypes import result_type
 from ..errors import UsageError
 from ..op import OpFunction, row
-from .batching import Batched, Bdims, Params, Values, along_dim, over_dims, physical, same_bdim, to_front, with_batch_shape
+from ..state import watched
+from ..tensor import alias
+from .batching import Batched, Bdims, Params, Values, over_dims, physical, same_bdim, to_front, with_batch_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,8 +151,12 @@ _diagonal: OpFunction = row("diagonal", _diagonal_kernel, view=True,
                 vjp=(lambda ct, shape0, offset, dim1, dim2: _diagonal_embed(
                     ct, shape=shape0, offset=offset, dim1=dim1, dim2=dim2),), jvp="linear", batch=_diagonal_batch)
 
-detach: OpFunction = row("detach", lambda xp, x0: x0[...], view=True, vjp=None, jvp=None, batch=same_bdim,
-             doc="The same data with no gradient at any level.  Source: torch.Tensor.detach.")
+_detach: OpFunction = row("detach", lambda xp, x0: x0, view=True, vjp=None, jvp=None, batch=same_bdim)
+
+
+def detach(x: Tensor) -> Tensor:
+    """The same data with no gradient at any level.  Source: torch.Tensor.detach."""
+    return alias(x) if x.owner is None and not watched else _detach(x)  # type: ignore[no-any-return]
 
 
 def reshape(x: Tensor, *extents: Any, shape: Sequence[int] | None = None) -> Tensor:
@@ -204,7 +209,7 @@ swapaxes = swapdims = transpose
 
 def t(x: Tensor) -> Tensor:
     """The transpose of a matrix; vectors as they are.  Source: torch.t."""
-    if x.ndim > 2:  # noqa: PLR2004
+    if x.ndim > 2:
         msg = f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D"
         raise UsageError(msg)
     return _permute(x, dims=tuple(range(x.ndim))[::-1])  # type: ignore[no-any-return]
@@ -371,92 +376,3 @@ def tril(x: Tensor, diagonal: int = 0) -> Tensor:
 def triu(x: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangle of the last two dimensions, zeros below it.  Source: torch.triu."""
     return _triu(x, diagonal=diagonal)  # type: ignore[no-any-return]
-
-
-# ---------------------------------------------------------------- joining and splitting
-def _cat_vjp(ct: Tensor, shapes: tuple[tuple[int, ...], ...], dim: int) -> list[Tensor]:
-    parts, at = [], 0
-    for shape in shapes:
-        index = (slice(None),) * dim + (slice(at, at + shape[dim]),)
-        parts.append(_slice(ct, index=index))
-        at += shape[dim]
-    return parts
-
-
-_cat: OpFunction = row("cat", lambda xp, *arrays, dim: xp.concatenate(arrays, axis=dim), fits=True,
-           vjp=_cat_vjp, jvp="linear", batch=along_dim)
-
-
-def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Tensors joined along a dimension that they have.  Source: torch.cat."""
-    if not tensors:
-        msg = "torch.cat(): expected a non-empty list of Tensors"
-        raise ValueError(msg)
-    tensors = [x for x in tensors if x.shape != (0,)] or list(tensors[:1])
-    if any(x.ndim == 0 for x in tensors):
-        msg = "zero-dimensional tensor (at position 0) cannot be concatenated"
-        raise UsageError(msg)
-    common = result_type([x.dtype for x in tensors], [], [])
-    return _cat(*[x.to(common) for x in tensors], dim=normal_dim(dim, tensors[0].ndim))  # type: ignore[no-any-return]
-
-
-concat = concatenate = cat
-
-
-def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Tensors of one shape joined along a new dimension.  Source: torch.stack."""
-    if len({x.shape for x in tensors}) > 1:
-        msg = f"stack expects each tensor to be equal size, but got {[list(x.shape) for x in tensors]}"
-        raise UsageError(msg)
-    at = normal_dim(dim, tensors[0].ndim + 1)
-    return cat([unsqueeze(x, at) for x in tensors], at)
-
-
-def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """`length` entries of a dimension from `start`, a view.  Source: torch.narrow."""
-    at = normal_dim(dim, x.ndim)
-    start += x.shape[at] if start < 0 else 0
-    if start + length > x.shape[at]:
-        msg = f"start ({start}) + length ({length}) exceeds dimension size ({x.shape[at]})."
-        raise UsageError(msg)
-    return _slice(x, index=(slice(None),) * at + (slice(start, start + length),))  # type: ignore[no-any-return]
-
-
-def select(x: Tensor, dim: int, index: int) -> Tensor:
-    """One entry of a dimension, which is left out.  Source: torch.select."""
-    if not x.ndim:
-        msg = "select() cannot be applied to a 0-dim tensor."
-        raise IndexError(msg)
-    at = normal_dim(dim, x.ndim)
-    if not -x.shape[at] <= index < x.shape[at]:
-        msg = f"select(): index {index} out of range for tensor of size {list(x.shape)} at dimension {at}"
-        raise IndexError(msg)
-    return _slice(x, index=(slice(None),) * at + (int(index),))  # type: ignore[no-any-return]
-
-
-def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Every entry of a dimension.  Source: torch.unbind."""
-    at = normal_dim(dim, x.ndim)
-    return tuple(select(x, at, i) for i in range(x.shape[at]))
-
-
-def split(x: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of one size (the last may be smaller), or of the sizes given.  Source: torch.split."""
-    at = normal_dim(dim, x.ndim)
-    n = x.shape[at]
-    sizes = [min(split_size, n - i) for i in range(0, n, split_size)] or [0] if isinstance(split_size, int) else split_size
-    if sum(sizes) != n:
-        msg = (f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {at}), but got "
-               f"split_sizes={list(sizes)}")
-        raise UsageError(msg)
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return tuple(narrow(x, at, s, k) for s, k in zip(starts, sizes, strict=True))
-
-
-split_with_sizes = split
-
-
-def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` pieces of one size.  Source: torch.chunk."""
-    n = x.shape[normal_dim(dim, x.ndim)]
-    return split(x, max(1, -(-n // chunks)), dim)
