@@ -9,6 +9,7 @@ from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ..backend import CPU
+from ..errors import UsageError
 
 if TYPE_CHECKING:
     from ..op import Op
@@ -30,6 +31,10 @@ class Plan:
         active = [i for i, need in enumerate(needs) if need]
         self.joint = op.joint
         formulas = [op.joint] if op.joint else [op.formulas[i] for i in active]
+        if None in formulas:
+            msg = (f"The function '{op.name}' is not differentiable with respect to argument {active[formulas.index(None)]}. "
+                   "This input cannot have requires_grad True: detach it.")
+            raise UsageError(msg)
         used = {name for f in formulas if f for name in f.tensors(len(needs))}
         order = [name for kept in op.saves for name in op.expand(kept, len(needs))]
         # torch leaves out a save for want of requires_grad only where a single formula reads it, and never an output

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..errors import UsageError
 from ..op import draw_below
 from ..ops.creation import zeros_like
 from ..ops.inplace import assign, embedded, views_of
@@ -84,7 +85,10 @@ def push(op: Op, tangents: list[Any], primals: list[Any], out: Any, params: dict
         return op.jvp(tangents, primals, out, params)
     total = None
     for formula, tangent in zip(op.jvp, tangents, strict=True):
-        if tangent is not None and formula is not None:
+        if tangent is not None:
+            if formula is None:
+                msg = f"The function '{op.name}' is not differentiable with respect to an input that has a tangent: detach it."
+                raise UsageError(msg)
             part = formula(tangent, primals, out, params)
             total = part if total is None else total + part
     if total is not None and (total.shape != out.shape or total.dtype is not out.dtype):

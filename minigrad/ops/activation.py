@@ -11,6 +11,7 @@ from ..op import OpFunction, row
 from . import special
 from .batching import elementwise
 from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose
+from .creation import zeros_like
 from .pointwise import conj, erf, exp, tanh
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ relu = activation("relu", lambda xp, x0: xp.maximum(x0, 0), lambda ct, out: relu
 relu_backward: OpFunction = row(
     "threshold_backward", lambda xp, x0, x1: xp.where(x1 <= 0, 0, x0), arity=2, promote="arith", saves=("x1",),
     batch=elementwise, elementwise=True,
-    vjp=(lambda ct, x1: relu_backward(ct, x1), None), jvp=(lambda dx, x1: relu_backward(dx, x1), None),
+    vjp=(lambda ct, x1: relu_backward(ct, x1), lambda ct: zeros_like(ct)),
+    jvp=(lambda dx, x1: relu_backward(dx, x1), lambda dx: zeros_like(dx)),
     doc="The cotangent of relu's input, from that of its output, and the output.")
 
 _threshold = activation("threshold",

@@ -16,6 +16,7 @@ from ..op import OpFunction, row
 from .activation import sigmoid, softplus
 from .batching import elementwise, to_front
 from .choice import ONLY_FLOAT, clamp, clamp_min
+from .creation import new_zeros
 from .indexing import masked_fill
 from .pointwise import log, log1p
 from .shape import reshape, sum_dims
@@ -244,6 +245,9 @@ def _nll_pull(ct: list[Any], x0: Tensor, x1: Tensor, x2: Any, out1: Tensor, redu
 
 def _nll(name: str, node: str) -> OpFunction:
     def push(dx: list[Any], x1: Tensor, x2: Any, reduction: str, ignore_index: int, rank: int) -> list[Any]:
+        if dx[2] is not None:
+            msg = f"The function '{name}' is not differentiable with respect to argument 'weight': detach it."
+            raise UsageError(msg)
         return [made(dx[0], x1, x2, reduction=reduction, ignore_index=ignore_index, rank=rank)[0], None]
 
     made: OpFunction = row(name, _nll_kernel, outs=2, saves=("x0", "x1", "x2", "out1"), batch=_nll_batch,
@@ -256,6 +260,7 @@ class_loss, class_loss_2d = _nll("nll_loss", "NllLossBackward0"), _nll("nll_loss
 _nll_backward: OpFunction = row(
     "nll_loss_backward", _nll_backward_kernel, saves=("x1", "x2"), batch=_nll_batch,
     vjp=(lambda ct, x1, x2, reduction, ignore_index, rank: class_loss(
-        ct, x1, x2, reduction=reduction, ignore_index=ignore_index, rank=rank)[0], None, None, None),
+        ct, x1, x2, reduction=reduction, ignore_index=ignore_index, rank=rank)[0], None, None,
+        lambda ct, shape3: new_zeros(ct, shape3)),
     jvp=(lambda dx, x1, x2, x3, reduction, ignore_index, rank, extents: _nll_backward(
         dx, x1, x2, x3, reduction=reduction, ignore_index=ignore_index, rank=rank, extents=extents), None, None, None))

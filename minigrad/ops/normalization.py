@@ -255,14 +255,23 @@ def _batch_kernel(xp: Any, x0: Array, x1: Any, x2: Any, x3: Any, x4: Any, traini
     return out, mean, rstd
 
 
+def _constant(*differentiated: bool) -> None:
+    if any(differentiated):
+        msg = ("The function 'native_batch_norm' is not differentiable with respect to argument 'running_mean' or "
+               "'running_var'. These inputs cannot have requires_grad True: detach them.")
+        raise UsageError(msg)
+
+
 def _batch_vjp(ct: list[Any], x0: Tensor, x3: Any, x4: Any, x1: Any, out1: Tensor, out2: Tensor, needs: tuple[bool, ...],
                training: bool, eps: float) -> list[Any]:
+    _constant(*needs[3:])
     mean, rstd = (out1, out2) if training else (x3, rsqrt(x4 + eps))
     return _pulled(ct, x0, x1, mean, rstd, needs, _of_batch(x0.shape), fixed=not training)
 
 
 def _batch_jvp(dx: list[Any], x0: Tensor, x1: Any, x3: Any, x4: Any, out1: Tensor, out2: Tensor, training: bool,
                eps: float) -> list[Any]:
+    _constant(*[d is not None for d in dx[3:]])
     mean, rstd = (out1, out2) if training else (x3, rsqrt(x4 + eps))
     return _pushed(dx, x0, x1, mean, rstd, _of_batch(x0.shape), fixed=not training)
 

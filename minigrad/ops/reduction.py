@@ -16,7 +16,7 @@ from .choice import isfinite, isnan
 from .creation import ones_like
 from .indexing import masked_fill
 from .pointwise import abs as absolute
-from .pointwise import conj
+from .pointwise import conj, real
 from .scan import cumprod, shifted
 from .shape import flip_dims, normal_dims, permute, reshape, restore, sum_dims, sum_to, varargs
 
@@ -175,7 +175,7 @@ _var_mean: OpFunction = row(
     vjp=(lambda ct, x0, dims, correction, keepdim: _added(
         ct, lambda: _var_weight(x0, dims, correction), x0.shape, dims, keepdim),),
     jvp=lambda dx, x0, dims, correction, keepdim: (
-        push(dx[0], _var_weight(x0, dims, correction), dims, keepdim), _mean(dx[0], dims=dims, keepdim=keepdim)))
+        real(push(dx[0], _var_weight(x0, dims, correction), dims, keepdim)), _mean(dx[0], dims=dims, keepdim=keepdim)))
 
 
 def _std_mean_kernel(xp: Any, x0: Any, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
@@ -188,7 +188,8 @@ _std_mean: OpFunction = row(
     vjp=(lambda ct, x0, out0, dims, correction, keepdim: _added(
         ct, lambda: _std_weight(x0, out0, dims, correction, keepdim), x0.shape, dims, keepdim),),
     jvp=lambda dx, x0, out0, dims, correction, keepdim: (
-        push(dx[0], _std_weight(x0, out0, dims, correction, keepdim), dims, keepdim), _mean(dx[0], dims=dims, keepdim=keepdim)))
+        real(push(dx[0], _std_weight(x0, out0, dims, correction, keepdim), dims, keepdim)),
+        _mean(dx[0], dims=dims, keepdim=keepdim)))
 
 
 def _variance(f: OpFunction, x: Tensor, dim: Any, unbiased: bool | None, keepdim: bool, correction: float | None) -> Any:
