@@ -12,6 +12,7 @@ Upstream: _CheckpointFrame and NOTE [Nestable Checkpoint] in torch/utils/checkpo
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
@@ -20,7 +21,7 @@ from . import tree
 from .autograd.engine import Run
 from .errors import CheckpointError
 from .graph.saved import Hooks, PackedTensor, SavedTensor, Site, keep
-from .region import Region
+from .region import OpLog
 from .state import State, current, show, tell, using
 from .tensor import Tensor, alias, next_number, peel
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from .interpreters.base import Interpreter
+    from .region import Region
 
 INPUTS: Any = "inputs"
 """The level of an inner region's inputs among its parent's slots: a recomputation for any level fills them."""
@@ -54,12 +56,12 @@ class Frame(Hooks):
     saves with the next hooks outside. [NOTE whose-saves]
     """
 
-    __slots__ = ("__weakref__", "again", "check", "context", "counts", "early_stop", "filled", "function", "inputs", "levels",
-                 "region", "slots", "spec")
+    __slots__ = ("again", "check", "context", "counts", "early_stop", "filled", "function", "inputs", "levels", "log", "region",
+                 "slots", "spec")
     title = "checkpoint"
 
     def __init__(self, function: Callable[..., Any], args: Any, state: State, region: Region,
-                 again: AbstractContextManager[Any], *, determinism_check: str, early_stop: bool) -> None:
+                 again: AbstractContextManager[Any] | None, *, determinism_check: str, debug: bool, early_stop: bool) -> None:
         super().__init__(state.hooks)
         self.function = function
         self.levels = state.levels
@@ -67,6 +69,7 @@ class Frame(Hooks):
         self.region = region
         self.again = again
         self.check = determinism_check
+        self.log = OpLog() if debug else None
         self.early_stop = early_stop
         self.counts: dict[Any, int] = {}
         self.slots: dict[Any, dict[int, ref[Slot]]] = {}
@@ -114,9 +117,9 @@ class Frame(Hooks):
 
         def region() -> None:
             began = current()
-            state = began._replace(hooks=refill, watchers=(refill.region, *now.watchers), run=None, recomputing=next_number(),
-                                   streams=self.region.streams(began.streams))
-            with using(state), self.again:
+            state = began._replace(hooks=refill, run=None, recomputing=next_number(), streams=self.region.streams(began.streams),
+                                   watchers=(refill.log, *now.watchers) if refill.log else now.watchers)
+            with using(state), self.again or nullcontext():
                 try:
                     self.function(*args, **kwargs)
                 except Stop as stop:
@@ -127,10 +130,10 @@ class Frame(Hooks):
             self.context.copy().run(region)
         finally:
             self.region.close()
+            if now.watchers:
+                tell(now.watchers, "recomputed", level if level is not INPUTS else None, self, refill)
         if refill.missing and self.check != "none":
             raise self.fewer(next(iter(refill.missing.values())), refill)
-        if now.watchers:
-            tell(now.watchers, "recomputed", level if level is not INPUTS else None, self, refill)
 
     def fewer(self, slot: Slot, refill: Refill | None = None) -> CheckpointError:
         """The error of a recomputation that did not get to a save of its forward."""
@@ -143,11 +146,7 @@ class Frame(Hooks):
 
     def logs(self, refill: Refill | None) -> str:
         """Both runs op by op, where debug asked for that."""
-        if self.region.log is None or refill is None:
-            return ""
-        both = [list(self.region.log), list(refill.region.log or [])]
-        at = next((i for i, (a, b) in enumerate(zip(*both, strict=False)) if a != b), min(map(len, both)))
-        return f" The runs differ from op {at} on. Forward: {' '.join(both[0])}. Recomputation: {' '.join(both[1])}."
+        return "" if self.log is None or refill is None or refill.log is None else self.log.against(refill.log)
 
 
 def _own_business(levels: tuple[Interpreter, ...]) -> bool:
@@ -185,14 +184,15 @@ class Stop(BaseException):
 class Refill(Hooks):
     """The hooks of a recomputation: saves of one level fill its slots, all others are the rerun's own."""
 
-    __slots__ = ("counts", "frame", "level", "missing", "region", "table")
+    __slots__ = ("counts", "frame", "level", "log", "missing", "table")
+    title = "recomputation"
 
     def __init__(self, frame: Frame, level: Any, table: dict[Any, dict[int, SavedTensor]]) -> None:
         super().__init__(None)
         self.frame = frame
         self.level = level
         self.table = table
-        self.region = Region(current(), preserve_rng_state=False, log=None if frame.region.log is None else [])
+        self.log = OpLog() if frame.log is not None else None
         self.counts: dict[Any, int] = {}
         self.missing: dict[tuple[Any, int], Slot] = {
             (key, index): slot for key in {level, INPUTS} for index, r in frame.slots.get(key, {}).items()
@@ -215,7 +215,7 @@ class Refill(Hooks):
             self.table.setdefault(level, {})[index] = keep(alias(base))
             if not self.missing and self.frame.early_stop:
                 raise Stop(self)
-        elif index >= self.frame.counts.get(level, 0) and not self.frame.early_stop and self.frame.region.versions:
+        elif index >= self.frame.counts.get(level, 0) and not self.frame.early_stop and self.frame.region.closed:
             raise self._more(site)
         return base
 

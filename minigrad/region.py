@@ -24,22 +24,21 @@ class Region(Watcher):
     It keeps no tensor alive: storages are referred to weakly. [NOTE captured-tensors]
     """
 
-    __slots__ = ("draws", "log", "parent", "reads", "versions")
+    __slots__ = ("closed", "draws", "parent", "reads", "versions")
 
-    def __init__(self, state: State, *, preserve_rng_state: bool, log: list[str] | None) -> None:
+    def __init__(self, state: State, *, preserve_rng_state: bool) -> None:
         self.parent = next((w for w in state.watchers if isinstance(w, Region)), None)
         self.reads: dict[ref[Storage], None] = {}
         self.versions: dict[ref[Storage], int] = {}
+        self.closed = False
+        """Whether the forward has ended: until then an inner backward may ask for a recomputation."""
         self.draws: dict[Any, Any] | None = {} if preserve_rng_state else None
-        self.log = log
 
     def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
         if event == "draw":
             if self.draws is not None:
                 self.draws.setdefault(subject, detail)
         elif owner is None and event == "op":
-            if self.log is not None:
-                self.log.append(subject.name)
             for x in detail:
                 if type(x) is Tensor:
                     store = storage_of(x)
@@ -58,6 +57,7 @@ class Region(Watcher):
 
     def close(self) -> None:
         """Take the versions of all that was read, as the region left them."""
+        self.closed = True
         self.versions = {r: store.version for r in self.reads if (store := r()) is not None}
 
     def check(self) -> None:
@@ -76,3 +76,22 @@ class Region(Watcher):
         if not self.draws:
             return outside
         return (*((generator, generator.standing_at(place)) for generator, place in self.draws.items()), *outside)
+
+
+class OpLog(Watcher):
+    """The names of the ops of one run, for checkpoint's debug."""
+
+    __slots__ = ("names",)
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
+        if owner is None and event == "op":
+            self.names.append(subject.name)
+
+    def against(self, other: OpLog) -> str:
+        """Both runs, and where they part."""
+        both = self.names, other.names
+        at = next((i for i, (a, b) in enumerate(zip(*both, strict=False)) if a != b), min(map(len, both)))
+        return f" The runs differ from op {at} on. Forward: {' '.join(both[0])}. Recomputation: {' '.join(both[1])}."

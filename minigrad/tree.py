@@ -46,14 +46,12 @@ class Spec:
 
 def _parts(tree: Any) -> tuple[Any, Any] | None:
     """(keys, children) of a container, or None for a leaf."""
-    kind = type(tree)
-    if kind is tuple or kind is list:
-        return None, tree
-    if isinstance(tree, dict):
-        return tuple(tree), tree.values()
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return None, tree
-    return None if not isinstance(tree, (tuple, list)) else (None, tree)
+    if not isinstance(tree, _CONTAINERS):
+        return None
+    return (tuple(tree), tree.values()) if isinstance(tree, dict) else (None, tree)
+
+
+_CONTAINERS = (tuple, list, dict)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:

@@ -30,7 +30,7 @@ class Plan:
         self.needs = needs
         active = [i for i, need in enumerate(needs) if need]
         self.joint = op.joint
-        formulas = [op.joint] if op.joint else [op.formulas[i] for i in active]
+        formulas: list[Any] = [op.joint] if op.joint else [op.formulas[i] for i in active]
         if None in formulas:
             msg = (f"The function '{op.name}' is not differentiable with respect to argument {active[formulas.index(None)]}. "
                    "This input cannot have requires_grad True: detach it.")

@@ -45,7 +45,7 @@ class Site:
 class Hooks:
     """One entry of the hook stack: where saved base tensors go, and how they come back."""
 
-    __slots__ = ("outer",)
+    __slots__ = ("__weakref__", "outer")
     title = "hooks"
     """What they are, for people."""
 

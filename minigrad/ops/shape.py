@@ -156,7 +156,7 @@ _detach: OpFunction = row("detach", lambda xp, x0: x0, view=True, vjp=None, jvp=
 
 def detach(x: Tensor) -> Tensor:
     """The same data with no gradient at any level.  Source: torch.Tensor.detach."""
-    return alias(x) if x.owner is None and not watched else _detach(x)  # type: ignore[no-any-return]
+    return alias(x) if x.owner is None and not watched else _detach(x)
 
 
 def reshape(x: Tensor, *extents: Any, shape: Sequence[int] | None = None) -> Tensor:

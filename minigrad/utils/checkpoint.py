@@ -46,17 +46,18 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
         msg = f"determinism_check must be 'default', 'values' or 'none', found {determinism_check!r}."
         raise ValueError(msg)
     state = current()
-    forward, again = context_fn() if context_fn is not None else (nullcontext(), nullcontext())
+    forward, again = context_fn() if context_fn is not None else (nullcontext(), None)
     if not _records(state):
         with forward:
             return function(*args, **kwargs)
     if state.hooks_disabled is not None:
         raise Refusal(state.hooks_disabled)
-    region = Region(state, preserve_rng_state=preserve_rng_state, log=[] if debug else None)
-    frame = Frame(function, (args, kwargs), state, region, again, determinism_check=determinism_check,
+    region = Region(state, preserve_rng_state=preserve_rng_state)
+    frame = Frame(function, (args, kwargs), state, region, again, determinism_check=determinism_check, debug=debug,
                   early_stop=early_stop if state.early_stop is None else state.early_stop)
+    watchers = (region, *state.watchers) if frame.log is None else (region, frame.log, *state.watchers)
     try:
-        with using(state._replace(hooks=frame, watchers=(region, *state.watchers))), forward:
+        with using(state._replace(hooks=frame, watchers=watchers)), forward:
             return function(*args, **kwargs)
     finally:
         region.close()
