@@ -30,12 +30,16 @@ from .ops.gather import (
 )
 from .ops.indexing import argwhere as argwhere, masked_fill as masked_fill, nonzero as nonzero
 from .ops.norm import norm as norm
+from .ops.joining import (
+    atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, cat as cat, chunk as chunk,
+    column_stack as column_stack, concat as concat, concatenate as concatenate, dstack as dstack, hstack as hstack,
+    narrow as narrow, select as select, split as split, split_with_sizes as split_with_sizes, stack as stack,
+    tensor_split as tensor_split, unbind as unbind, vstack as vstack,
+)
 from .ops.rearrange import (
-    atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
-    broadcast_tensors as broadcast_tensors, broadcast_to as broadcast_to,
-    column_stack as column_stack, diag as diag, diag_embed as diag_embed, diagflat as diagflat, dstack as dstack,
-    fliplr as fliplr, flipud as flipud, hstack as hstack, meshgrid as meshgrid, rot90 as rot90, tensor_split as tensor_split,
-    tile as tile, trace as trace, unflatten as unflatten, vstack as vstack,
+    broadcast_tensors as broadcast_tensors, broadcast_to as broadcast_to, diag as diag, diag_embed as diag_embed,
+    diagflat as diagflat, fliplr as fliplr, flipud as flipud, meshgrid as meshgrid, rot90 as rot90, tile as tile,
+    trace as trace, unflatten as unflatten,
 )
 from .ops.reduction import (
     all as all, allclose as allclose, any as any, count_nonzero as count_nonzero, equal as equal, isclose as isclose,
@@ -44,15 +48,14 @@ from .ops.reduction import (
 )
 from .ops.scan import cumprod as cumprod, cumsum as cumsum, logcumsumexp as logcumsumexp
 from .ops.shape import (
-    cat as cat, chunk as chunk, clone as clone, concat as concat, concatenate as concatenate, detach as detach,
-    diagonal as diagonal, flatten as flatten, flip as flip, moveaxis as moveaxis, movedim as movedim, narrow as narrow,
-    permute as permute, ravel as ravel, reshape as reshape, roll as roll, select as select, split as split,
-    split_with_sizes as split_with_sizes, squeeze as squeeze, stack as stack, swapaxes as swapaxes, swapdims as swapdims,
-    t as t, transpose as transpose, tril as tril, triu as triu, unbind as unbind, unsqueeze as unsqueeze,
+    clone as clone, detach as detach, diagonal as diagonal, flatten as flatten, flip as flip, moveaxis as moveaxis,
+    movedim as movedim, permute as permute, ravel as ravel, reshape as reshape, roll as roll, squeeze as squeeze,
+    swapaxes as swapaxes, swapdims as swapdims, t as t, transpose as transpose, tril as tril, triu as triu,
+    unsqueeze as unsqueeze,
 )
 from .ops.softmax import log_softmax as log_softmax, logsumexp as logsumexp, softmax as softmax
 from .ops.subscript import index_put as index_put
-from . import autograd, func
+from . import autograd, func, linalg as linalg
 from .dtypes import float64, float32, int64
 from .autograd import no_grad, enable_grad
 from . import nn as nn

@@ -16,7 +16,8 @@ from .interpreters.jvp import JvpInterpreter
 from .interpreters.vmap import VmapInterpreter
 from .ops.batching import to_front
 from .ops.creation import eye, ones_like, zeros_like
-from .ops.shape import cat, moveaxis, reshape, split
+from .ops.joining import cat, split
+from .ops.shape import moveaxis, reshape
 from .state import level, show
 from .tensor import Tensor, edge
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import autograd, conversion
 from .ops import (
-    activation, choice, creation, extremes, gather, indexing, inplace, linalg, norm, pointwise, random, rearrange,
+    activation, choice, creation, extremes, gather, indexing, inplace, joining, linalg, norm, pointwise, random, rearrange,
     reduction, scan, shape, softmax, subscript, transfer,
 )
 from .ops.inplace import in_place
@@ -348,12 +348,12 @@ T.rot90 = rearrange.rot90
 T.repeat = rearrange.repeat
 T.repeat_interleave = gather.repeat_interleave
 T.tile = rearrange.tile
-T.narrow = shape.narrow
-T.select = shape.select
-T.unbind = shape.unbind
-T.split = T.split_with_sizes = shape.split
-T.chunk = shape.chunk
-T.tensor_split = rearrange.tensor_split
+T.narrow = joining.narrow
+T.select = joining.select
+T.unbind = joining.unbind
+T.split = T.split_with_sizes = joining.split
+T.chunk = joining.chunk
+T.tensor_split = joining.tensor_split
 T.contiguous = rearrange.contiguous
 T.is_contiguous = rearrange.is_contiguous
 

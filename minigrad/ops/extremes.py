@@ -60,10 +60,10 @@ def _median_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> An
     return found.reshape([1 if d in dims else n for d, n in enumerate(x0.shape) if keepdim or d not in dims])
 
 
-_amax = _extreme("amax", lambda xp, x0, dims, keepdim: xp.max(x0, axis=dims, keepdims=keepdim))
-_amin = _extreme("amin", lambda xp, x0, dims, keepdim: xp.min(x0, axis=dims, keepdims=keepdim))
-_max_all = _extreme("max", lambda xp, x0, dims, keepdim: xp.max(x0, axis=dims, keepdims=keepdim), node="MaxBackward1")
-_min_all = _extreme("min", lambda xp, x0, dims, keepdim: xp.min(x0, axis=dims, keepdims=keepdim), node="MinBackward1")
+_amax = _extreme("amax", lambda xp, x0, dims, keepdim: x0.max(axis=dims, keepdims=keepdim))
+_amin = _extreme("amin", lambda xp, x0, dims, keepdim: x0.min(axis=dims, keepdims=keepdim))
+_max_all = _extreme("max", lambda xp, x0, dims, keepdim: x0.max(axis=dims, keepdims=keepdim), node="MaxBackward1")
+_min_all = _extreme("min", lambda xp, x0, dims, keepdim: x0.min(axis=dims, keepdims=keepdim), node="MinBackward1")
 _median_all = _extreme("median", _median_kernel)
 
 
@@ -74,7 +74,7 @@ def _aminmax_vjp(ct: list[Any], x0: Tensor, out0: Tensor, out1: Tensor, dims: tu
 
 
 _aminmax: OpFunction = row(
-    "aminmax", lambda xp, x0, dims, keepdim: (xp.min(x0, axis=dims, keepdims=keepdim), xp.max(x0, axis=dims, keepdims=keepdim)),
+    "aminmax", lambda xp, x0, dims, keepdim: (x0.min(axis=dims, keepdims=keepdim), x0.max(axis=dims, keepdims=keepdim)),
     saves=("x0", "out0", "out1"), outs=2, batch=over_dims, vjp=(_aminmax_vjp,),
     jvp=lambda dx, x0, out0, out1, dims, keepdim: tuple(
         push(dx[0], _share(x0, out, dims, keepdim), dims, keepdim) for out in (out0, out1)))

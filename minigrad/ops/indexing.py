@@ -20,7 +20,8 @@ from ..tensor import Tensor
 from .batching import elementwise, rank, to_front
 from .creation import arange, new_zeros, zeros_like
 from .inplace import in_place
-from .shape import movedim, reshape, sum_to, unbind
+from .joining import unbind
+from .shape import movedim, reshape, sum_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,12 +15,13 @@ from ..op import OpFunction, row
 from .batching import over_dims
 from .choice import isnan
 from .creation import zeros_like
+from .extremes import amax, amin
 from .indexing import masked_fill
 from .pointwise import abs as absolute
 from .pointwise import pow as power
 from .pointwise import sgn
 from .reduction import pull, push
-from .shape import normal_dims, restore, sum_dims
+from .shape import normal_dim, normal_dims, reshape, restore, sum_dims
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ def _norm_kernel(xp: Any, x0: Any, order: float, dims: tuple[int, ...], keepdim:
         return (xp.max if order > 0 else xp.min)(sizes, **how)
     if order == 1:
         return xp.sum(sizes, **how)
-    if order == 2:  # noqa: PLR2004
+    if order == 2:
         return xp.sqrt(xp.sum(sizes * sizes, **how))
     return xp.sum(sizes ** order, **how) ** (1 / order)
 
@@ -53,12 +54,12 @@ def _weight(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim
         size = absolute(x)
         ties = ((size == norm) | isnan(size)).to(norm.dtype)
         return sgn(x) * (ties / sum_dims(ties, dims=dims, keepdim=True))  # type: ignore[no-any-return]
-    if order == 2:  # noqa: PLR2004
+    if order == 2:
         return masked_fill(x / norm, norm == 0, 0)
     if order < 1:
         slope = masked_fill(power(absolute(x), order - 1), x == 0, 0)
         return sgn(x) * slope * power(norm, 1 - order)  # type: ignore[no-any-return]
-    scaled = sgn(x) * power(absolute(x), order - 1) if order < 2 else x * power(absolute(x), order - 2)  # noqa: PLR2004
+    scaled = sgn(x) * power(absolute(x), order - 1) if order < 2 else x * power(absolute(x), order - 2)
     return scaled * masked_fill(power(norm, 1 - order), norm == 0, 0)
 
 
@@ -92,3 +93,33 @@ def norm(x: Tensor, p: float | str | None = "fro", dim: int | Sequence[int] | No
         msg = 'norm(p="nuc") needs a singular value decomposition, and minigrad has none. Only vector norms and "fro" are here.'
         raise Refusal(msg)
     return vector_norm(x, 2 if p in (None, "fro") else float(p), dim, keepdim, dtype=dtype)
+
+
+def matrix_norm(x: Tensor, ord: float | str = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, *,  # noqa: A002
+                dtype: dtype | None = None) -> Tensor:
+    """The norm of matrices: "fro", or the largest (smallest) sum of |x| over columns for 1 (-1), over rows for inf (-inf).
+
+    Raises Refusal for "nuc", 2 and -2, which need singular values.  Source: torch.linalg.matrix_norm.
+    """
+    rows, columns = (normal_dim(d, x.ndim) for d in dim)
+    if ord == "fro":
+        return vector_norm(x, 2, (rows, columns), keepdim, dtype=dtype)
+    if ord not in (1, -1, inf, -inf):
+        msg = f"matrix_norm(ord={ord!r}) needs singular values, and minigrad has no such op."
+        raise Refusal(msg)
+    over, among = (rows, columns) if ord in (1, -1) else (columns, rows)
+    sums = vector_norm(x, 1, over, keepdim=True, dtype=dtype)
+    out = (amax if ord > 0 else amin)(sums, among, keepdim=True)
+    return out if keepdim else reshape(out, [n for d, n in enumerate(out.shape) if d not in (rows, columns)])
+
+
+def of_vector_or_matrix(x: Tensor, ord: float | str | None = None, dim: int | Sequence[int] | None = None,  # noqa: A002
+                        keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
+    """The norm of a vector, or with an order and two dimensions of a matrix.  Source: torch.linalg.norm."""
+    dims = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    if ord is None or (len(dims) == 1 and not isinstance(ord, str)):
+        return vector_norm(x, 2 if ord is None else float(ord), dim, keepdim, dtype=dtype)
+    if len(dims) != 2:
+        msg = f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {len(dims)}D."
+        raise UsageError(msg)
+    return matrix_norm(x, ord, dims, keepdim, dtype=dtype)

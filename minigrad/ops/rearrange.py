@@ -5,7 +5,6 @@ Nothing here touches an array but the row of `repeat`.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, int64
@@ -20,7 +19,6 @@ from .pointwise import conj
 from .shape import (
     _contiguous,
     _diagonal_embed,
-    cat,
     expand,
     flip,
     normal_dim,
@@ -28,12 +26,10 @@ from .shape import (
     reshape,
     sum_dims,
     transpose,
-    unsqueeze,
     varargs,
     view,
 )
 from .shape import diagonal as diagonal_view
-from .shape import split as split_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +88,7 @@ def numpy_T(x: Tensor) -> Tensor:  # noqa: N802
 
 def mT(x: Tensor) -> Tensor:  # noqa: N802
     """The last two dimensions exchanged.  Source: torch.Tensor.mT."""
-    if x.ndim < 2:  # noqa: PLR2004
+    if x.ndim < 2:
         msg = f"tensor.mT is only supported on matrices or batches of matrices. Got {x.ndim}-D tensor."
         raise UsageError(msg)
     return transpose(x, -2, -1)
@@ -177,7 +173,7 @@ def diagflat(x: Tensor, offset: int = 0) -> Tensor:
 
 def trace(x: Tensor) -> Tensor:
     """The sum of a matrix's diagonal.  Source: torch.trace."""
-    if x.ndim != 2:  # noqa: PLR2004
+    if x.ndim != 2:
         msg = f"trace: expected a matrix, but got tensor with dim {x.ndim}"
         raise UsageError(msg)
     elements = diagonal_view(x if x.dtype.category >= FLOAT else x.to(int64))
@@ -190,28 +186,7 @@ def fill_diagonal_(x: Tensor, fill_value: Any) -> Tensor:
     return x
 
 
-# ---------------------------------------------------------------- dimensions that a function needs
-def atleast_1d(*tensors: Any) -> Any:
-    """0-d tensors as vectors.  Source: torch.atleast_1d."""
-    return _each(lambda x: reshape(x, 1) if x.ndim == 0 else x, tensors)
-
-
-def atleast_2d(*tensors: Any) -> Any:
-    """Vectors as matrices of one row.  Source: torch.atleast_2d."""
-    return _each(lambda x: unsqueeze(atleast_1d(x), 0) if x.ndim < 2 else x, tensors)  # noqa: PLR2004
-
-
-def atleast_3d(*tensors: Any) -> Any:
-    """Matrices with a last dimension of 1.  Source: torch.atleast_3d."""
-    return _each(lambda x: unsqueeze(atleast_2d(x), -1) if x.ndim < 3 else x, tensors)  # noqa: PLR2004
-
-
-def _each(f: Any, tensors: tuple[Any, ...]) -> Any:
-    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
-        return f(tensors[0])
-    return tuple(f(x) for x in (tensors[0] if len(tensors) == 1 else tensors))
-
-
+# ---------------------------------------------------------------- grids, order
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """The coordinates of a grid: for each vector a tensor that varies along its dimension.
 
@@ -228,10 +203,9 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     return tuple(expand(reshape(x, *[1] * k, -1, *[1] * (len(axes) - k - 1)), shape) for k, x in enumerate(axes))
 
 
-# ---------------------------------------------------------------- order
 def fliplr(x: Tensor) -> Tensor:
     """Columns in reverse order.  Source: torch.fliplr."""
-    if x.ndim < 2:  # noqa: PLR2004
+    if x.ndim < 2:
         msg = "Input must be >= 2-d."
         raise UsageError(msg)
     return flip(x, 1)
@@ -254,44 +228,5 @@ def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     turns = k % 4
     if turns == 0:
         return x.clone()  # type: ignore[no-any-return]
-    return (flip(x, a, b) if turns == 2 else  # noqa: PLR2004
+    return (flip(x, a, b) if turns == 2 else
             transpose(flip(x, b), a, b) if turns == 1 else flip(transpose(x, a, b), b))
-
-
-# ---------------------------------------------------------------- joining and splitting
-def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Joined along columns (vectors end to end).  Source: torch.hstack."""
-    if not tensors:
-        msg = "hstack expects a non-empty TensorList"
-        raise UsageError(msg)
-    parts = atleast_1d(*tensors) if len(tensors) > 1 else (atleast_1d(tensors[0]),)
-    return cat(parts, 0 if parts[0].ndim == 1 else 1)
-
-
-def vstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Joined along rows.  Source: torch.vstack."""
-    return cat([atleast_2d(x) for x in tensors], 0)
-
-
-def dstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Joined along the third dimension.  Source: torch.dstack."""
-    return cat([atleast_3d(x) for x in tensors], 2)
-
-
-def column_stack(tensors: Sequence[Tensor]) -> Tensor:
-    """Joined along columns; vectors are columns.  Source: torch.column_stack."""
-    return cat([reshape(x, -1, 1) if x.ndim < 2 else x for x in tensors], 1)  # noqa: PLR2004
-
-
-def tensor_split(x: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """So many pieces, as even as can be, or pieces that end before the indices given.  Source: torch.tensor_split."""
-    at = normal_dim(dim, x.ndim)
-    n = x.shape[at]
-    where = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
-    if isinstance(where, int):
-        each, more = divmod(n, where)
-        return split_sizes(x, [each + (i < more) for i in range(where)], at)
-    bounds = [0, *[slice(i).indices(n)[1] for i in where], n]
-    everything = (slice(None),) * at
-    return tuple(x[(*everything, slice(a, max(a, b)))] for a, b in pairwise(bounds))
-

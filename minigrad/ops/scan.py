@@ -14,8 +14,9 @@ from ..dtypes import FLOAT, dtype, int64
 from ..op import OpFunction, row
 from .batching import along_dim
 from .creation import new_full, zeros_like
+from .joining import cat, narrow
 from .pointwise import conj, exp
-from .shape import cat, flip_dims, narrow, normal_dim, reshape
+from .shape import flip_dims, normal_dim, reshape
 
 if TYPE_CHECKING:
     from collections.abc import Callable

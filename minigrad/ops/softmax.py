@@ -30,16 +30,16 @@ def _total(x: Tensor, dim: int) -> Tensor:
 def _softmax_kernel(xp: Any, x0: Any, dim: int) -> Any:
     if not x0.size:
         return xp.array(x0)
-    out = xp.exp(x0 - xp.max(x0, axis=dim, keepdims=True))
-    out /= xp.sum(out, axis=dim, keepdims=True)
+    out = xp.exp(x0 - x0.max(axis=dim, keepdims=True))
+    out /= out.sum(axis=dim, keepdims=True)
     return out
 
 
 def _log_softmax_kernel(xp: Any, x0: Any, dim: int) -> Any:
     if not x0.size:
         return xp.array(x0)
-    out = x0 - xp.max(x0, axis=dim, keepdims=True)
-    out -= xp.log(xp.sum(xp.exp(out), axis=dim, keepdims=True))
+    out = x0 - x0.max(axis=dim, keepdims=True)
+    out -= xp.log(xp.exp(out).sum(axis=dim, keepdims=True))
     return out
 
 
@@ -81,9 +81,9 @@ def softmin(x: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
 def _logsumexp_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     if not x0.size:
         return xp.log(xp.sum(x0, axis=dims, keepdims=keepdim))
-    top = xp.max(x0.real, axis=dims, keepdims=True)
+    top = x0.real.max(axis=dims, keepdims=True)
     top = xp.where(xp.isfinite(top), top, 0)
-    out = xp.log(xp.sum(xp.exp(x0 - top), axis=dims, keepdims=keepdim))
+    out = xp.log(xp.exp(x0 - top).sum(axis=dims, keepdims=keepdim))
     return out + (top if keepdim else top.reshape(out.shape))
 
 

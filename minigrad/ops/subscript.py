@@ -19,7 +19,8 @@ from .batching import rank
 from .creation import tensor
 from .indexing import Places, index_at, masked_fill_, nonzero, one_value, put_at, put_at_
 from .inplace import copy_
-from .shape import basic_index, permute, reshape, unbind, unsqueeze
+from .joining import unbind
+from .shape import basic_index, permute, reshape, unsqueeze
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
