@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 from ..op import OpFunction, row
 from .batching import along_dim, to_front
 from .creation import full
-from .linalg import bmm_row
+from .linalg import bmm_rows
 from .pointwise import exp
-from .shape import reshape, sum_dims, sum_to, transpose, triu, unsqueeze
+from .shape import reshape, sum_dims, sum_to, triu, unsqueeze
 
 if TYPE_CHECKING:
     from ..backend import Array
     from ..op import Op
     from ..tensor import Tensor
     from .batching import Batched, Bdims, Params, Values
+
+plain, right, left = bmm_rows
 
 
 def _finite(xp: Any, top: Array) -> Array:
@@ -50,7 +52,7 @@ def _attention_kernel(xp: Any, x0: Array, x1: Array, x2: Array, x3: Any, is_caus
 
 
 def _weights(x0: Tensor, x1: Tensor, x3: Any, out1: Tensor, is_causal: bool, scale: float) -> Tensor:
-    scores = bmm_row(x0, transpose(x1, -2, -1)) * scale
+    scores = right(x0, x1) * scale
     if is_causal:
         scores = scores + triu(full(scores.shape[-2:], -inf, dtype=scores.dtype, device=scores.device), 1)
     if x3 is not None:
@@ -70,13 +72,13 @@ def _attention_vjp(ct: list[Any], x3: Any, x1: Tensor, x0: Tensor, x2: Tensor, o
     inner = 0 if g_sums is None else unsqueeze(g_sums, -1)
     if g is not None:
         if needs[2]:
-            grads[2] = bmm_row(transpose(weights, -2, -1), g)
-        inner = bmm_row(g, transpose(x2, -2, -1)) - (_total(g * out0) - inner)
+            grads[2] = left(weights, g)
+        inner = right(g, x2) - (_total(g * out0) - inner)
     inner = weights * inner
     if needs[0]:
-        grads[0] = bmm_row(inner, x1) * scale
+        grads[0] = plain(inner, x1) * scale
     if needs[1]:
-        grads[1] = bmm_row(transpose(inner, -2, -1), x0) * scale
+        grads[1] = left(inner, x0) * scale
     if needs[3]:
         grads[3] = sum_to(inner, x3.shape)
     return [g if g is None else g.to(x0.dtype) for g in grads]  # halves are computed in single
@@ -88,18 +90,18 @@ def _attention_jvp(dx: list[Any], x0: Tensor, x1: Tensor, x2: Tensor, x3: Any, o
     weights = _weights(x0, x1, x3, out1, is_causal, scale)
     parts = [] if dmask is None else [dmask]
     if dq is not None:
-        parts.append(bmm_row(dq, transpose(x1, -2, -1)) * scale)
+        parts.append(right(dq, x1) * scale)
     if dk is not None:
-        parts.append(bmm_row(x0, transpose(dk, -2, -1)) * scale)
+        parts.append(right(x0, dk) * scale)
     if not parts:
-        return [bmm_row(weights, dv), None]
+        return [plain(weights, dv), None]
     inner = parts[0]
     for part in parts[1:]:
         inner = inner + part
     inner = weights * inner
     sums = _total(inner)
-    out = bmm_row(inner - weights * sums, x2)
-    return [out if dv is None else out + bmm_row(weights, dv), reshape(sums, out1.shape)]
+    out = plain(inner - weights * sums, x2)
+    return [out if dv is None else out + plain(weights, dv), reshape(sums, out1.shape)]
 
 
 def _attention_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:

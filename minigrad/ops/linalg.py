@@ -2,15 +2,15 @@
 
 A product of batches is one product of arrays, whichever side is batched:
 
-    left     (.., B, n, k) @ (.., k, m)        the batch becomes rows of the left matrix
-    right    (.., n, k) @ (.., k, B, m)        it becomes columns of the right one
+    left     (.., B n, k) @ (.., k, m)         the batch joins the rows of the left matrix
+    right    (.., n, k) @ (.., k, B m)         or the columns of the right one
     both     (B, .., n, k) @ (B, .., k, m)     the matrices get one more dimension
 """
 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
 from ..op import OpFunction, row
@@ -18,9 +18,12 @@ from ..tensor import Tensor
 from .batching import Batched, Bdims, Params, Values, elementwise, to_front
 from .pointwise import add_row, conj
 from .reduction import sum as sum_over
-from .shape import diagonal, expand, movedim, normal_dim, permute, reshape, squeeze, t, transpose, unsqueeze
+from .shape import _view, diagonal, expand, movedim, normal_dim, permute, reshape, squeeze, t, transpose, unsqueeze
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..backend import Array
     from ..op import Op
 
 VECTOR, MATRIX = 1, 2
@@ -32,33 +35,64 @@ def adjoint(x: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- rows of matrices: mm of two dimensions, bmm of more
-def _product(xp: Any, x0: Any, x1: Any) -> Any:
+def _plain(xp: Any, x0: Array, x1: Array) -> Array:
     # a sum of one term: BLAS takes several times as long for an outer product
     return xp.multiply(x0, x1) if x0.shape[-1] == 1 else xp.matmul(x0, x1)
 
 
-def _product_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    (x, y), (bx, by) = values, bdims
-    if bx is not None and by is not None:
-        return bmm_row(to_front(x, bx), to_front(y, by)), 0
-    if bx is not None:
-        *front, b, n, k = movedim(x, bx, -3).shape
-        rows = reshape(movedim(x, bx, -3), *front, b * n, k)
-        return reshape(op.call(rows, y), *front, b, n, y.shape[-1]), len(front)
-    assert by is not None
-    *front, k, b, m = movedim(y, by, -2).shape
-    columns = reshape(movedim(y, by, -2), *front, k, b * m)
-    return reshape(op.call(x, columns), *front, x.shape[-2], b, m), len(front) + 1
+def _adjoint(x: Array) -> Array:
+    return x.swapaxes(-1, -2).conj() if x.dtype.kind == "c" else x.swapaxes(-1, -2)
 
 
-def _matrices(name: str) -> OpFunction:
-    made: OpFunction = row(name, _product, arity=2, saves=("x1", "x0"), batch=_product_batch,
-                           vjp=(lambda ct, x1: made(ct, adjoint(x1)), lambda ct, x0: made(adjoint(x0), ct)),
-                           jvp=(lambda dx, x1: made(dx, x1), lambda dx, x0: made(x0, dx)))
-    return made
+class Products(NamedTuple):
+    """The rows of x y, of x yᴴ and of xᴴ y, which are each other's derivatives: nothing has to be transposed for them."""
+
+    plain: OpFunction
+    right: OpFunction
+    left: OpFunction
 
 
-mm_row, bmm_row = _matrices("mm"), _matrices("bmm")
+def _products(name: str) -> Products:
+    def made(suffix: str, kernel: Any, x_axis: int, y_axis: int, vjp: Any) -> OpFunction:
+        call: OpFunction = row(name + suffix, kernel, arity=2, saves=("x1", "x0"), node=f"{name.capitalize()}Backward0",
+                               batch=_product_batch(x_axis, y_axis, ("", "_right", "_left").index(suffix)), vjp=vjp,
+                               jvp=(lambda dx, x1: call(dx, x1), lambda dx, x0: call(x0, dx)))
+        return call
+
+    plain: OpFunction = made("", _plain, -2, -1, (lambda ct, x1: right(ct, x1), lambda ct, x0: left(x0, ct)))
+    right: OpFunction = made("_right", lambda xp, x0, x1: _plain(xp, x0, _adjoint(x1)), -2, -2,
+                             (lambda ct, x1: plain(ct, x1), lambda ct, x0: left(ct, x0)))
+    left: OpFunction = made("_left", lambda xp, x0, x1: _plain(xp, _adjoint(x0), x1), -1, -1,
+                            (lambda ct, x1: right(x1, ct), lambda ct, x0: plain(x0, ct)))
+    return Products(plain, right, left)
+
+
+def _product_batch(x_axis: int, y_axis: int, kind: int) -> Callable[..., Batched]:
+    """The rule of a product whose result has the dimensions x_axis of x and y_axis of y: a batch joins the one it is in."""
+    def batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+        (x, y), (bx, by) = values, bdims
+        if bx is not None and by is not None:
+            return bmm_rows[kind](to_front(x, bx), to_front(y, by)), 0
+        if bx is not None:
+            rows, n = _joined(x, bx, x_axis)
+            out = op.call(rows, y)
+            return reshape(out, *out.shape[:-2], size, n, out.shape[-1]), out.ndim - 2
+        columns, n = _joined(y, by, y_axis)
+        out = op.call(x, columns)
+        return reshape(out, *out.shape[:-1], size, n), out.ndim - 1
+    return batch
+
+
+def _joined(x: Tensor, bdim: int | None, axis: int) -> tuple[Tensor, int]:
+    """The batch and the logical dimension `axis` (-1 or -2) as one; and the extent that dimension had."""
+    assert bdim is not None
+    at = x.ndim + axis
+    if bdim != at - 1:
+        x = movedim(x, bdim, at - 1)
+    return reshape(x, *x.shape[:at - 1], x.shape[at - 1] * x.shape[at], *x.shape[at + 1:]), x.shape[at]
+
+
+mm_rows, bmm_rows = _products("mm"), _products("bmm")
 
 
 def _times(x: Tensor, factor: Any) -> Tensor:
@@ -66,7 +100,7 @@ def _times(x: Tensor, factor: Any) -> Tensor:
 
 
 def _fused_kernel(xp: Any, x0: Any, x1: Any, x2: Any, beta: Any, alpha: Any) -> Any:
-    out = _product(xp, x1, x2)
+    out = _plain(xp, x1, x2)
     if alpha != 1:
         out *= alpha
     if beta != 0:
@@ -74,41 +108,56 @@ def _fused_kernel(xp: Any, x0: Any, x1: Any, x2: Any, beta: Any, alpha: Any) -> 
     return out
 
 
-def _fused(name: str, product: OpFunction) -> OpFunction:
+def _fused(name: str, rows: Products) -> OpFunction:
     """The row of beta x0 + alpha x1 @ x2."""
     def batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-        (x, a, b), (bx, ba, bb) = values, bdims
-        out, bdim = (product(a, b), None) if ba is bb is None else _product_batch(product.op, size, [a, b], [ba, bb], {})
+        (x, *ab), (bx, *bab) = values, bdims
+        out, bdim = (rows.plain(*ab), None) if bab == [None, None] else rows.plain.op.batch(rows.plain.op, size, ab, bab, {})
         if params["beta"] == 0:
             return _times(out, params["alpha"]), bdim
         return elementwise(add_row.op, size, [_times(x, params["beta"]), _times(out, params["alpha"])], [bx, bdim], {})
 
     return row(name, _fused_kernel, saves=("x1", "x2"), fits=True, batch=batch,
                vjp=(lambda ct, beta: _times(ct, conj(beta)),
-                    lambda ct, x2, alpha: _times(product(ct, adjoint(x2)), conj(alpha)),
-                    lambda ct, x1, alpha: _times(product(adjoint(x1), ct), conj(alpha))),
+                    lambda ct, x2, alpha: _times(rows.right(ct, x2), conj(alpha)),
+                    lambda ct, x1, alpha: _times(rows.left(x1, ct), conj(alpha))),
                jvp=(lambda dx, beta: _times(dx, beta),
-                    lambda dx, x2, alpha: _times(product(dx, x2), alpha),
-                    lambda dx, x1, alpha: _times(product(x1, dx), alpha)))
+                    lambda dx, x2, alpha: _times(rows.plain(dx, x2), alpha),
+                    lambda dx, x1, alpha: _times(rows.plain(x1, dx), alpha)))
 
 
-_addmm, _baddbmm = _fused("addmm", mm_row), _fused("baddbmm", bmm_row)
+_addmm, _baddbmm = _fused("addmm", mm_rows), _fused("baddbmm", bmm_rows)
 
 
 # ---------------------------------------------------------------- rows of vectors
 def _mv_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
     (a, v), (ba, bv) = values, bdims
     if bv is None:
-        b, n, k = to_front(a, ba).shape
-        return reshape(op.call(reshape(to_front(a, ba), b * n, k), v), b, n), 0
+        rows, n = _joined(a, ba, -2)
+        return reshape(op.call(rows, v), size, n), 0
     if ba is None:
-        return mm_row(to_front(v, bv), t(a)), 0
-    return squeeze(bmm_row(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
+        return mm_rows.right(to_front(v, bv), conj(a)), 0
+    return squeeze(bmm_rows.plain(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
+
+
+def _mv_left_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    (a, v), (ba, bv) = values, bdims
+    if bv is None:
+        columns, k = _joined(a, ba, -1)
+        return reshape(op.call(columns, v), size, k), 0
+    if ba is None:
+        return mm_rows.plain(to_front(v, bv), conj(a)), 0
+    return squeeze(bmm_rows.left(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
 
 
 _mv: OpFunction = row("mv", "matmul", arity=2, saves=("x0", "x1"), batch=_mv_batch,
-                      vjp=(lambda ct, x1: outer(ct, conj(x1)), lambda ct, x0: _mv(adjoint(x0), ct)),
+                      vjp=(lambda ct, x1: outer(ct, conj(x1)), lambda ct, x0: _mv_left(x0, ct)),
                       jvp=(lambda dx, x1: _mv(dx, x1), lambda dx, x0: _mv(x0, dx)))
+
+_mv_left: OpFunction = row("mv_left", lambda xp, x0, x1: xp.matmul(_adjoint(x0), x1), arity=2, saves=("x0", "x1"),
+                           batch=_mv_left_batch, node="MvBackward0",
+                           vjp=(lambda ct, x1: outer(x1, conj(ct)), lambda ct, x0: _mv(x0, ct)),
+                           jvp=(lambda dx, x1: _mv_left(dx, x1), lambda dx, x0: _mv_left(x0, dx)))
 
 
 def _dot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
@@ -117,7 +166,7 @@ def _dot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) 
         return _mv(to_front(x, bx), y), 0
     if bx is None:
         return _mv(to_front(y, by), x), 0
-    return reshape(bmm_row(unsqueeze(to_front(x, bx), 1), unsqueeze(to_front(y, by), 2)), size), 0
+    return reshape(bmm_rows.plain(unsqueeze(to_front(x, bx), 1), unsqueeze(to_front(y, by), 2)), size), 0
 
 
 _dot: OpFunction = row("dot", "dot", arity=2, saves=("x0", "x1"), batch=_dot_batch,
@@ -170,13 +219,13 @@ def _check_bmm(name: str, x: Tensor, y: Tensor) -> None:
 def mm(x: Tensor, y: Tensor) -> Tensor:
     """The product of two matrices of one dtype.  Source: torch.mm."""
     _check_mm("mm", x, y)
-    return mm_row(x, y)  # type: ignore[no-any-return]
+    return mm_rows.plain(x, y)  # type: ignore[no-any-return]
 
 
 def bmm(x: Tensor, y: Tensor) -> Tensor:
     """The products of the matrices of two batches, (b, n, k) and (b, k, m).  Source: torch.bmm."""
     _check_bmm("bmm", x, y)
-    return bmm_row(x, y)  # type: ignore[no-any-return]
+    return bmm_rows.plain(x, y)  # type: ignore[no-any-return]
 
 
 def mv(x: Tensor, y: Tensor) -> Tensor:
@@ -260,7 +309,7 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
     if ranks == (MATRIX, MATRIX):
         return mm(x, y)
     if ranks == (VECTOR, MATRIX):
-        return squeeze(mm(unsqueeze(x, 0), y), 0)
+        return _view(mm(_view(x, shape=(1, x.shape[0])), y), shape=(y.shape[1],))  # type: ignore[no-any-return]
     if ranks == (MATRIX, VECTOR):
         return mv(x, y)
     if ranks == (VECTOR, VECTOR):
