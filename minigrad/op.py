@@ -219,8 +219,9 @@ def _unary(op: Op) -> Callable[..., Any]:
                     else:
                         record(op, None, (x,), out, NO_PARAMS, state)
             return out
-        if x.owner in current().levels:
-            return x.owner.process(op, (x,), NO_PARAMS)
+        state = current()
+        if x.owner in state.levels:
+            return x.owner.unary(op, x, state)
         return bind(op, (x,), {})
     return call
 
@@ -266,8 +267,9 @@ def _binary(op: Op) -> Callable[..., Any]:
                     else:
                         record(op, None, (x, y), out, NO_PARAMS, state)
             return out
-        if x.owner in current().levels and (other is not Tensor or y.owner is x.owner):
-            return x.owner.process(op, (x, y), NO_PARAMS)
+        state = current()
+        if x.owner in state.levels and (other is not Tensor or y.owner is x.owner):
+            return x.owner.binary(op, x, y, state)
         return bind(op, (x, y), {})
     return call
 

@@ -45,7 +45,7 @@ class OpNode(Node):
         saved, plan = self.saved, self.plan
         if saved is None:
             raise already_freed(self.name())
-        if (plan.arrays is not None and self.owner is None and not create_graph and self.metas is None and ct.kind.fast
+        if (plan.arrays is not None and not create_graph and self.metas is None and ct.kind.fast and ct.node is None
                 and not watched):
             grads = self._on_arrays(ct, plan.arrays, saved)
             if grads is not None:

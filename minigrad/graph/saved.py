@@ -215,8 +215,10 @@ def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: Stat
     return keep_base(x) if owner is None else keep(x.value if x.owner is owner else x)
 
 
-def keep(value: Tensor) -> SavedTensor:
+def keep(value: Tensor) -> SavedTensor | SavedBase | Storage:
     """Keep a tensor of any level as it is."""
+    if value.owner is None and value.node is None:
+        return keep_base(value)
     base = value
     while base.owner is not None:
         base = base.value

@@ -42,6 +42,14 @@ class Interpreter:
         """Give `op` its meaning here: unwrap, run one storey down, wrap."""
         raise NotImplementedError
 
+    def unary(self, op: Op, x: Tensor, state: State) -> Any:
+        """`process` for one wrapper of this level and no parameters: an interpreter may know a shorter way."""
+        return self.process(op, (x,), {})
+
+    def binary(self, op: Op, x: Tensor, y: Any, state: State) -> Any:
+        """The same for two, or for a wrapper and a python number."""
+        return self.process(op, (x, y), {})
+
     def draw(self, op: Op, params: dict[str, Any]) -> Any:
         """Give an op without arguments, that draws random numbers, its meaning here."""
         raise NotImplementedError

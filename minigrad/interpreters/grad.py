@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT
-from ..graph.record import record, record_binary, record_unary
+from ..graph.record import NO_PARAMS, record, record_binary, record_unary
 from ..op import draw_below
 from ..ops.inplace import assign, relink
 from ..state import current
@@ -52,6 +52,24 @@ class GradInterpreter(Interpreter):
         if op.elementwise and state.hooks is None and not state.watchers:
             return record_unary(op, self, args[0], out) if len(args) == 1 else record_binary(op, self, args[0], args[1], out)
         return record(op, self, args, out, params, state)
+
+    def unary(self, op: Op, x: Tensor, state: State) -> Any:
+        out = op.call(x.value)
+        if x.node is None or not op.vjp or out.kind.dtype.category < FLOAT or self in state.grad_off:
+            return out
+        if op.elementwise and state.hooks is None:
+            return record_unary(op, self, x, out)
+        return record(op, self, (x,), out, NO_PARAMS, state)
+
+    def binary(self, op: Op, x: Tensor, y: Any, state: State) -> Any:
+        number = type(y) is not Tensor
+        out = op.call(x.value, y if number else y.value)
+        if ((x.node is None and (number or y.node is None)) or not op.vjp or out.kind.dtype.category < FLOAT
+                or self in state.grad_off):
+            return out
+        if op.elementwise and state.hooks is None:
+            return record_binary(op, self, x, y, out)
+        return record(op, self, (x, y), out, NO_PARAMS, state)
 
     def draw(self, op: Op, params: dict[str, Any]) -> Any:
         return draw_below(self, op, params)
