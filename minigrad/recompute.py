@@ -75,7 +75,7 @@ class Frame(Hooks):
         self.slots: dict[Any, dict[int, ref[Slot]]] = {}
         self.filled: WeakKeyDictionary[Any, dict[Any, dict[int, SavedTensor]]] = WeakKeyDictionary()
         leaves, self.spec = tree.flatten(args)
-        self.inputs = [_kept(x, state) if isinstance(x, Tensor) else x for x in leaves]
+        self.inputs = [_kept(x, state) for x in leaves]
         if state.watchers:
             tell(state.watchers, "checkpoint", state.levels[-1] if state.levels else None, self, leaves)
 
@@ -111,7 +111,7 @@ class Frame(Hooks):
         self.region.check()
         now = current()
         refill = Refill(self, level, self.filled[run])
-        args, kwargs = tree.unflatten([_again(kept, level) for kept in self.inputs], self.spec)
+        args, kwargs = tree.unflatten([again(level) for again in self.inputs], self.spec)
         if now.watchers:
             tell(now.watchers, "recompute", level if level is not INPUTS else None, self, refill)
 
