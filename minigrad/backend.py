@@ -23,21 +23,40 @@ HOST_ARRAY, HOST_SCALAR = numpy.ndarray, numpy.generic
 host_array = numpy.asarray
 
 
-class Stats:
-    """Bytes of one device, exactly: what is alive, the most that ever was, and what was copied where."""
+class Count:
+    """How much there is of something, the most that there ever was, and all that there has been."""
 
-    __slots__ = ("allocations", "live", "peak", "to_device", "to_host")
+    __slots__ = ("allocated", "live", "peak")
 
     def __init__(self) -> None:
-        self.live = self.peak = self.allocations = self.to_host = self.to_device = 0
+        self.live = self.peak = self.allocated = 0
 
-    def allocated(self, nbytes: int) -> None:
-        self.allocations += 1
-        self.live += nbytes
+    def add(self, n: int) -> None:
+        """There is more."""
+        self.live += n
+        self.allocated += n
         self.peak = max(self.peak, self.live)
 
+
+class Stats:
+    """What one device holds, exactly: its memories and their bytes; and the bytes copied from and to it."""
+
+    __slots__ = ("blocks", "bytes", "to_device", "to_host")
+
+    def __init__(self) -> None:
+        self.bytes = Count()
+        self.blocks = Count()
+        self.to_host = self.to_device = 0
+
+    def allocated(self, nbytes: int) -> None:
+        """One more memory is in use."""
+        self.bytes.add(nbytes)
+        self.blocks.add(1)
+
     def freed(self, nbytes: int) -> None:
-        self.live -= nbytes
+        """One memory is not in use any more."""
+        self.bytes.live -= nbytes
+        self.blocks.live -= 1
 
 
 class Device:
@@ -158,6 +177,13 @@ def address(array: Array) -> int:
     if isinstance(array, HOST_ARRAY):
         return int(array.__array_interface__["data"][0])
     return int(array.data.ptr)
+
+
+def memory_of(array: Array) -> Array:
+    """The host array that owns the memory of a host array."""
+    while isinstance(array.base, HOST_ARRAY):
+        array = array.base
+    return array
 
 
 def share_memory(a: Array, b: Array) -> bool:

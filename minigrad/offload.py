@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary, ref
 
 from .backend import CPU, address, is_dense, strided
 from .graph.saved import Hooks, Site
+from .state import current, tell
 from .storage import Kind, Storage, counted_storage
 from .tensor import Tensor, alias, base_tensor, storage_of
 
@@ -28,6 +29,7 @@ class HostCopy:
     __slots__ = ("array", "back", "kind")
 
     def __init__(self, array: Array, kind: Kind) -> None:
+        tell(current().watchers, "copy", None, kind.device, ("to host", array.nbytes))
         self.array = kind.device.to_host(array)
         self.kind = kind
         self.back: ref[Storage] | None = None
@@ -36,6 +38,7 @@ class HostCopy:
         """The memory on its device."""
         store = None if self.back is None else self.back()
         if store is None:
+            tell(current().watchers, "copy", None, self.kind.device, ("from host", self.array.nbytes))
             store = counted_storage(self.kind.device.from_host(self.array), self.kind)
             self.back = ref(store)
         return store

@@ -1,0 +1,58 @@
+"""CUDA devices, by cupy, which is imported when one is first asked for.
+
+Bytes are those of minigrad's tensors; what cupy's pool reserves is not counted.
+
+Source: torch.cuda.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import memory
+from .backend import device as find_device
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from .backend import Device
+
+__all__ = ["is_available", "max_memory_allocated", "memory_allocated", "memory_stats", "reset_peak_memory_stats", "synchronize"]
+
+
+def _found(device: str | int | Device | None) -> Device:
+    return find_device(f"cuda:{device or 0}" if device is None or isinstance(device, int) else device)
+
+
+def is_available() -> bool:
+    """Return whether cupy and a GPU are there.  Source: torch.cuda.is_available."""
+    try:
+        find_device("cuda")
+    except UsageError:
+        return False
+    return True
+
+
+def synchronize(device: str | int | Device | None = None) -> None:
+    """Wait until everything that was asked for is done.  Source: torch.cuda.synchronize."""
+    where = _found(device)
+    where.xp.cuda.Device(where.index).synchronize()
+
+
+def memory_stats(device: str | int | Device | None = None) -> dict[str, int]:
+    """Return bytes and memories in use, their peaks and totals, and the bytes copied.  Source: torch.cuda.memory_stats."""
+    return memory.stats(_found(device))
+
+
+def memory_allocated(device: str | int | Device | None = None) -> int:
+    """Return the bytes in use.  Source: torch.cuda.memory_allocated."""
+    return memory.live_bytes(_found(device))
+
+
+def max_memory_allocated(device: str | int | Device | None = None) -> int:
+    """Return the most bytes in use since the peak was reset.  Source: torch.cuda.max_memory_allocated."""
+    return memory.peak_bytes(_found(device))
+
+
+def reset_peak_memory_stats(device: str | int | Device | None = None) -> None:
+    """Start the peaks again from what is in use now.  Source: torch.cuda.reset_peak_memory_stats."""
+    memory.reset_peak(_found(device))
