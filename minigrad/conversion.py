@@ -11,7 +11,7 @@ from .backend import Array, array_text
 from .errors import LevelError, UsageError
 from .ops.creation import tensor
 from .state import show
-from .tensor import LEAF, fresh
+from .tensor import LEAF, extra_of, fresh, next_number
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -119,7 +119,7 @@ def dlpack_device(x: Tensor) -> Any:
 
 
 def reduced(x: Tensor) -> Any:
-    return _unpickled, (logical(x, "pickle"), str(x.device), x.node is LEAF)
+    return _unpickled, (logical(x, "pickle"), str(x.device), x.node is LEAF, x.extra and x.extra.role)
 
 
 def deepcopied(x: Tensor, memo: dict[int, Any]) -> Tensor:
@@ -128,9 +128,16 @@ def deepcopied(x: Tensor, memo: dict[int, Any]) -> Tensor:
         raise UsageError(msg)
     new = fresh(logical(x, "deepcopy").copy(), x.dtype, x.device)
     new.node = x.node
+    new.nr = next_number()
+    if x.extra is not None:
+        extra_of(new).role = x.extra.role
+        new.grad = None if x.grad is None else deepcopied(x.grad, memo)
     memo[id(x)] = new
     return new
 
 
-def _unpickled(array: Array, device: str, requires_grad: bool) -> Tensor:
-    return tensor(array, device=device, requires_grad=requires_grad)
+def _unpickled(array: Array, device: str, requires_grad: bool, role: type | None) -> Tensor:
+    x = tensor(array, device=device, requires_grad=requires_grad)
+    if role is not None:
+        extra_of(x).role = role
+    return x

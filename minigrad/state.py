@@ -43,6 +43,10 @@ class State:
     """What `set_checkpoint_early_stop` says, where it says anything."""
     streams: tuple[tuple[Any, Any], ...] = ()
     """(generator, private copy) pairs: draws from the first are taken from the second."""
+    swaps: tuple[dict[tuple[Any, str], Any], ...] = ()
+    """What functional_call gave, innermost last: by (module, name) the tensor it is. [NOTE captured-tensors]"""
+    outside: State | None = None
+    """What `with device:` found, and leaving it puts back."""
     strict_levels: bool = False
     """Whether a tensor that escaped its level is an error for every kind of level."""
     default_dtype: dtypes.dtype = dtypes.float32

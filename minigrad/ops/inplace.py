@@ -12,12 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..graph.node import Node
+from ..graph.node import Node, hooks_of
 from ..backend import HOST_ARRAY
 from ..errors import UsageError
-from ..op import revive
+from ..op import OpFunction, revive, row
 from ..state import State, current, show
 from ..tensor import LEAF, Extra, Tensor, edge, extra_of, next_number, peel, storage_of
+from .batching import elementwise
 from .creation import tensor, zeros_like
 from .shape import clone
 
@@ -57,12 +58,18 @@ def assign_checked(x: Tensor, new: Tensor, name: str) -> None:
     assign(x, new if new.dtype is x.dtype else new.to(x.dtype))
 
 
+_copied: OpFunction = row("copy_", lambda xp, x0, x1: xp.array(xp.broadcast_to(x1, x0.shape)), node="CopyBackwards", fits=True,
+                          vjp=(zeros_like, lambda ct: ct), jvp=(None, lambda dx: dx), batch=elementwise)
+
+
 def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
     """Write `source`, broadcast and converted, into `x`.  Source: torch.Tensor.copy_."""
-    _writable(x, "copy_")
+    x_now = _writable(x, "copy_")
     if not isinstance(source, Tensor):
         source = tensor(source, dtype=x.dtype, device=x.device)
     source = source.to(x.dtype).to(x.device)
+    if (x_now.requires_grad or source.requires_grad) and (x.extra is None or x.extra.root is None):
+        source = _copied(x_now, source)  # a node of its own, for hooks, which requires grad as soon as one of them does
     assign(x, source if source.shape == x.shape else source.expand(x.shape))
     return x
 
@@ -105,7 +112,7 @@ def _recorded(*args: Any) -> bool:
 def _writable(x: Tensor, name: str) -> Tensor:
     """Raise UsageError where a leaf that requires grad, or a view of one, would be overwritten while that is recorded."""
     state = current()
-    layer: Any = x
+    layer: Any = revive(x, state)
     while layer is not None:
         root = layer if layer.extra is None or layer.extra.root is None else layer.extra.root
         if root.node is LEAF and layer.owner not in state.grad_off:
@@ -151,12 +158,23 @@ def relink(owner: Interpreter | None, x: Tensor, new: Tensor, state: State) -> N
     to = edge(new) if new.owner is owner else (None, 0)
     root = x if x.extra is None or x.extra.root is None else x.extra.root
     if root is x:
-        x.node, x.nr = to
+        _set_edge(x, to)
     elif root.node is not None or to[0] is not None:
         assert x.extra is not None
-        root.node, root.nr = Overwritten(owner, (*edge(root), *to), x.extra.steps), 0
+        _set_edge(root, (Overwritten(owner, (*edge(root), *to), x.extra.steps), 0))
     for view, again in views_of(root):
-        view.node, view.nr = edge(again(root)) if root.node is not None else (None, 0)
+        _set_edge(view, edge(again(root)) if root.node is not None else (None, 0))
+
+
+def _set_edge(x: Tensor, to: tuple[Any, int]) -> None:
+    """Give `x` another edge.  What retain_grad asked for is the gradient of the new value; hooks stay with the old one."""
+    old = x.node
+    if isinstance(old, Node) and old.hooks is not None and isinstance(to[0], Node):
+        holder = old.hooks.retains.get(x.nr)
+        if holder is not None and holder() is x:
+            del old.hooks.retains[x.nr]
+            hooks_of(to[0]).retains[to[1]] = holder
+    x.node, x.nr = to
 
 
 def views_of(root: Tensor) -> list[tuple[Tensor, Callable[[Tensor], Tensor]]]:
