@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary, ref
 from . import tree
 from .autograd.engine import Run
 from .errors import CheckpointError
-from .graph.saved import Hooks, PackedTensor, SavedTensor, Site, keep
+from .graph.saved import Hooks, PackedTensor, Site, keep
 from .region import OpLog
 from .state import State, current, show, tell, using
 from .tensor import Tensor, alias, next_number, peel
@@ -73,7 +73,7 @@ class Frame(Hooks):
         self.early_stop = early_stop
         self.counts: dict[Any, int] = {}
         self.slots: dict[Any, dict[int, ref[Slot]]] = {}
-        self.filled: WeakKeyDictionary[Any, dict[Any, dict[int, SavedTensor]]] = WeakKeyDictionary()
+        self.filled: WeakKeyDictionary[Any, dict[Any, dict[int, Any]]] = WeakKeyDictionary()
         leaves, self.spec = tree.flatten(args)
         self.inputs = [_kept(x, state) for x in leaves]
         if state.watchers:
@@ -154,12 +154,18 @@ def _own_business(levels: tuple[Interpreter, ...]) -> bool:
     return any(not me.transparent for me in current().levels if me not in levels)
 
 
-def _kept(x: Tensor, state: State) -> SavedTensor | PackedTensor:
-    """Keep an argument: through the hooks outside, with each layer's flag and no edge. [NOTE arguments-are-fresh]"""
+def _kept(x: Any, state: State) -> Callable[[Any], Any]:
+    """Keep an argument: a function of the level that asks, which gives it again.
+
+    A tensor is kept through the hooks outside, and comes back with each layer's flag and no edge. [NOTE arguments-are-fresh]
+    """
+    if not isinstance(x, Tensor):
+        return lambda asking: x
     hooks = None if state.hooks is None else state.hooks.manager(INPUTS)
-    if hooks is None:
-        return keep(_fresh(x))
-    return PackedTensor(x, hooks, Site(INPUTS, "checkpoint", "input"), edges=False)
+    if hooks is not None:
+        return PackedTensor(x, hooks, Site(INPUTS, "checkpoint", "input"), edges=False).unpack
+    kept = keep(_fresh(x))
+    return lambda asking: _fresh(kept.unpack())
 
 
 def _fresh(x: Tensor) -> Tensor:
@@ -167,12 +173,7 @@ def _fresh(x: Tensor) -> Tensor:
     return rebuild(iter([alias(b) for b in bases]))
 
 
-def _again(kept: Any, level: Any) -> Any:
-    if isinstance(kept, PackedTensor):
-        return kept.unpack(level)
-    return _fresh(kept.unpack()) if isinstance(kept, SavedTensor) else kept
-
-
+# ---------------------------------------------------------------- running again
 class Stop(BaseException):
     """All that is needed is there.  Not an Exception, so that the region's own handlers let it pass. [NOTE early-stop]"""
 
@@ -187,7 +188,7 @@ class Refill(Hooks):
     __slots__ = ("counts", "frame", "level", "log", "missing", "table")
     title = "recomputation"
 
-    def __init__(self, frame: Frame, level: Any, table: dict[Any, dict[int, SavedTensor]]) -> None:
+    def __init__(self, frame: Frame, level: Any, table: dict[Any, dict[int, Any]]) -> None:
         super().__init__(None)
         self.frame = frame
         self.level = level
