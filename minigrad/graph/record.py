@@ -113,7 +113,7 @@ class OpNode(Node):
         if not create_graph:
             return value
         origin: Any = self.plan.origins[k]
-        if origin is None:
+        if origin is None or not value.dtype.differentiable:
             return value
         node, nr = (self, self.plan.places[k][1]) if origin == "out" else (self.targets[origin], self.numbers[origin])
         return alias(value, node, nr) if self.owner is None else wrapper(self.owner, value, node, nr)
