@@ -105,7 +105,7 @@ def _sum(parts: list[Any]) -> Any:
 def _pulled(ct: list[Any], x0: Tensor, x1: Any, mean: Tensor, rstd: Tensor, needs: tuple[bool, ...], lay: Layout,
             *, fixed: bool = False) -> list[Any]:
     """Cotangents of x, weight and bias; the moments are constants where they are `fixed`."""
-    g, g_mean, g_rstd = ct
+    g, g_mean, g_rstd = ct if not fixed else (ct[0], None, None)
     rstd = _as(rstd, lay.kept)
     normal = (_as(x0, lay.view) - _as(mean, lay.kept)) * rstd
     grads: list[Any] = [None] * len(needs)
