@@ -104,7 +104,8 @@ class Frame(Hooks):
             self.recompute(asking, run)
         if packed.index not in table:
             raise self.fewer(packed)
-        return table.pop(packed.index).unpack()
+        base: Tensor = table.pop(packed.index).unpack()
+        return base
 
     def recompute(self, level: Any, run: object) -> None:
         """Run the region again as it ran in forward, and fill the slots of one level. [NOTE recompute-under-the-same-state]"""
