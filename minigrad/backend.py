@@ -60,17 +60,33 @@ class Stats:
 
 
 class Device:
-    """One address space.  There is one object for each, so that `is` compares them."""
+    """One address space.  There is one object for each, so that `is` compares them; calling the class finds it.
+
+    As a context manager it is where tensors are made that name no device.  Source: torch.device.
+    """
 
     __slots__ = ("_compiled", "counted", "index", "kind", "stats", "xp")
 
-    def __init__(self, kind: str, index: int | None, xp: Any, *, counted: bool) -> None:
-        self.kind = kind
-        self.index = index
-        self.xp = xp
-        self.counted = counted
-        self.stats = Stats()
-        self._compiled: dict[Any, Callable[..., Array]] = {}
+    kind: str
+    index: int | None
+    xp: Any
+    counted: bool
+    stats: Stats
+    _compiled: dict[Any, Callable[..., Array]]
+
+    def __new__(cls, type: str | Device, index: int | None = None) -> Device:  # noqa: A002  torch's name
+        return device(type if index is None else f"{type}:{index}")
+
+    def __enter__(self) -> Device:
+        from .state import enter_device  # noqa: PLC0415  the State needs this file
+
+        enter_device(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        from .state import leave_device  # noqa: PLC0415
+
+        leave_device()
 
     @property
     def type(self) -> str:
@@ -113,8 +129,19 @@ class Device:
         return self.xp.asnumpy(array, order="A")
 
 
-CPU = Device("cpu", None, numpy, counted=False)
-SIM = Device("sim", None, numpy, counted=True)
+def _new_device(kind: str, index: int | None, xp: Any, *, counted: bool) -> Device:
+    made = object.__new__(Device)
+    made.kind = kind
+    made.index = index
+    made.xp = xp
+    made.counted = counted
+    made.stats = Stats()
+    made._compiled = {}  # noqa: SLF001
+    return made
+
+
+CPU = _new_device("cpu", None, numpy, counted=False)
+SIM = _new_device("sim", None, numpy, counted=True)
 _FOUND: dict[str, Device] = {"cpu": CPU, "sim": SIM, "cpu:0": CPU, "sim:0": SIM}
 
 
@@ -141,7 +168,7 @@ def _cuda(index: int) -> Device:
     except Exception as reason:
         msg = f"device cuda:{index} cannot be used ({reason}). Install minigrad[cuda12] or [cuda13] where there is a GPU."
         raise UsageError(msg) from reason
-    return _FOUND.setdefault(f"cuda:{index}", Device("cuda", index, cupy, counted=True))
+    return _FOUND.setdefault(f"cuda:{index}", _new_device("cuda", index, cupy, counted=True))
 
 
 def dtype_of(array: Array) -> dtypes.dtype:
@@ -164,11 +191,10 @@ def as_array(result: Any, where: Device) -> Array:
 
 
 def strided(root: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Array:
-    """A view of `root`'s memory: strides and offset in bytes, the offset from root's first element."""
+    """A view of `root`'s memory, which is dense: strides and offset in bytes, the offset from root's first element."""
+    flat = root.ravel(order="K")[offset // root.itemsize:]  # in the order of memory, without a copy
     if isinstance(root, HOST_ARRAY):
-        return numpy.ndarray(shape, root.dtype, root, offset, strides) if root.flags.c_contiguous else \
-            numpy.lib.stride_tricks.as_strided(root.reshape(-1, order="A")[offset // root.itemsize:], shape, strides)
-    flat = root.ravel(order="A")[offset // root.itemsize:]
+        return numpy.lib.stride_tricks.as_strided(flat, shape, strides)
     return type(root)(shape, root.dtype, flat.data, strides)
 
 
