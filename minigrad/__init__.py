@@ -1,6 +1,10 @@
 """minigrad."""
 from . import methods
-from .ops.creation import *  # noqa
+from .ops.creation import (
+    arange as arange, as_tensor as as_tensor, empty as empty, empty_like as empty_like, eye as eye, from_dlpack as from_dlpack,
+    from_numpy as from_numpy, full as full, full_like as full_like, linspace as linspace, ones as ones, ones_like as ones_like,
+    tensor as tensor, zeros as zeros, zeros_like as zeros_like,
+)
 from .ops.activation import logit as logit, relu as relu, sigmoid as sigmoid, threshold as threshold
 from .ops.choice import (
     bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_xor as bitwise_xor,
@@ -25,8 +29,7 @@ from .ops.extremes import (
 )
 from .ops.gather import (
     gather as gather, index_add as index_add, index_copy as index_copy, index_fill as index_fill,
-    index_select as index_select, masked_scatter as masked_scatter, masked_select as masked_select, scatter as scatter,
-    repeat_interleave as repeat_interleave, scatter_add as scatter_add, take as take, take_along_dim as take_along_dim,
+    index_select as index_select, scatter as scatter, scatter_add as scatter_add, take_along_dim as take_along_dim,
 )
 from .ops.indexing import argwhere as argwhere, masked_fill as masked_fill, nonzero as nonzero
 from .ops.norm import norm as norm
@@ -35,6 +38,9 @@ from .ops.joining import (
     column_stack as column_stack, concat as concat, concatenate as concatenate, dstack as dstack, hstack as hstack,
     narrow as narrow, select as select, split as split, split_with_sizes as split_with_sizes, stack as stack,
     tensor_split as tensor_split, unbind as unbind, vstack as vstack,
+)
+from .ops.picking import (
+    masked_scatter as masked_scatter, masked_select as masked_select, repeat_interleave as repeat_interleave, take as take,
 )
 from .ops.rearrange import (
     broadcast_tensors as broadcast_tensors, broadcast_to as broadcast_to, diag as diag, diag_embed as diag_embed,
@@ -48,17 +54,38 @@ from .ops.reduction import (
 )
 from .ops.scan import cumprod as cumprod, cumsum as cumsum, logcumsumexp as logcumsumexp
 from .ops.shape import (
-    clone as clone, detach as detach, diagonal as diagonal, flatten as flatten, flip as flip, moveaxis as moveaxis,
+    detach as detach, diagonal as diagonal, flatten as flatten, flip as flip, moveaxis as moveaxis,
     movedim as movedim, permute as permute, ravel as ravel, reshape as reshape, roll as roll, squeeze as squeeze,
     swapaxes as swapaxes, swapdims as swapdims, t as t, transpose as transpose, tril as tril, triu as triu,
     unsqueeze as unsqueeze,
 )
 from .ops.softmax import log_softmax as log_softmax, logsumexp as logsumexp, softmax as softmax
 from .ops.subscript import index_put as index_put
-from . import autograd, func, linalg as linalg
-from .dtypes import float64, float32, int64
-from .autograd import no_grad, enable_grad
-from . import nn as nn
+from . import autograd as autograd, func as func, linalg as linalg
+from .autograd import (
+    enable_grad as enable_grad, is_grad_enabled as is_grad_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled,
+)
+from .backend import Device as device
+from .dtypes import (
+    bool_ as bool, complex64 as cfloat, complex64 as complex64, complex128 as cdouble, complex128 as complex128,
+    dtype as dtype, float16 as float16, float16 as half, float32 as float, float32 as float32, float64 as double,
+    float64 as float64, int8 as int8, int16 as int16, int16 as short, int32 as int, int32 as int32, int64 as int64,
+    int64 as long, promote_types as promote_types, uint8 as uint8,
+)
+from .ops.inplace import fill_ as fill_, zero_ as zero_
+from .ops.layout import (
+    channels_last as channels_last, channels_last_3d as channels_last_3d, clone as clone,
+    contiguous_format as contiguous_format, memory_format as memory_format, preserve_format as preserve_format,
+)
+from .ops.misc import (
+    finfo as finfo, iinfo as iinfo, is_complex as is_complex, is_floating_point as is_floating_point, is_nonzero as is_nonzero,
+    is_tensor as is_tensor, layout as layout, numel as numel, strided as strided,
+)
+from .state import (
+    get_default_device as get_default_device, get_default_dtype as get_default_dtype,
+    set_default_device as set_default_device, set_default_dtype as set_default_dtype,
+)
+from .tensor import Tensor as Tensor
 from . import random as random
 from .random import (
     Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state,
@@ -73,3 +100,15 @@ from .ops.random import (
     bernoulli as bernoulli, multinomial as multinomial, normal as normal, rand as rand, rand_like as rand_like,
     randint as randint, randint_like as randint_like, randn as randn, randn_like as randn_like, randperm as randperm,
 )
+
+Size = tuple
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """Import a package when a program first asks for it."""
+    if name in ("nn", "testing", "utils"):
+        from importlib import import_module
+
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'minigrad' has no attribute {name!r}")

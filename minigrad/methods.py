@@ -6,8 +6,28 @@ from typing import Any
 
 from . import autograd, conversion
 from .ops import (
-    activation, choice, creation, extremes, gather, indexing, inplace, joining, linalg, norm, pointwise, random, rearrange,
-    reduction, scan, shape, softmax, subscript, transfer,
+    activation,
+    choice,
+    creation,
+    extremes,
+    gather,
+    indexing,
+    inplace,
+    joining,
+    layout,
+    linalg,
+    misc,
+    norm,
+    picking,
+    pointwise,
+    random,
+    rearrange,
+    reduction,
+    scan,
+    shape,
+    softmax,
+    subscript,
+    transfer,
 )
 from .ops.inplace import in_place
 from .tensor import Tensor
@@ -297,12 +317,12 @@ T.index_fill = gather.index_fill
 T.gather = gather.gather
 T.scatter = gather.scatter
 T.scatter_add = gather.scatter_add
-T.take = gather.take
+T.take = picking.take
 T.take_along_dim = gather.take_along_dim
 T.masked_fill = indexing.masked_fill
 T.masked_fill_ = indexing.masked_fill_
-T.masked_select = gather.masked_select
-T.masked_scatter = gather.masked_scatter
+T.masked_select = picking.masked_select
+T.masked_scatter = picking.masked_scatter
 T.nonzero = indexing.nonzero
 T.argwhere = indexing.argwhere
 T.index_add_ = in_place(gather.index_add, "index_add_", reads_input=False)
@@ -310,7 +330,7 @@ T.index_copy_ = in_place(gather.index_copy, "index_copy_", reads_input=False)
 T.index_fill_ = in_place(gather.index_fill, "index_fill_", reads_input=False)
 T.scatter_ = in_place(gather.scatter, "scatter_", reads_input=False)
 T.scatter_add_ = in_place(gather.scatter_add, "scatter_add_", reads_input=False)
-T.masked_scatter_ = in_place(gather.masked_scatter, "masked_scatter_", reads_input=False)
+T.masked_scatter_ = in_place(picking.masked_scatter, "masked_scatter_", reads_input=False)
 T.fill_diagonal_ = rearrange.fill_diagonal_
 
 # ---------------------------------------------------------------- shapes
@@ -346,7 +366,7 @@ T.flipud = rearrange.flipud
 T.roll = shape.roll
 T.rot90 = rearrange.rot90
 T.repeat = rearrange.repeat
-T.repeat_interleave = gather.repeat_interleave
+T.repeat_interleave = picking.repeat_interleave
 T.tile = rearrange.tile
 T.narrow = joining.narrow
 T.select = joining.select
@@ -354,18 +374,53 @@ T.unbind = joining.unbind
 T.split = T.split_with_sizes = joining.split
 T.chunk = joining.chunk
 T.tensor_split = joining.tensor_split
-T.contiguous = rearrange.contiguous
-T.is_contiguous = rearrange.is_contiguous
+T.contiguous = layout.contiguous
+T.is_contiguous = layout.is_contiguous
 
 # ---------------------------------------------------------------- copies
 T.detach = shape.detach
-T.clone = shape.clone
+T.clone = layout.clone
 T.to = transfer.to
 T.cpu = transfer.cpu
+T.type_as = misc.type_as
+T.type = misc.type_
+T.half = misc.half
+T.float = misc.float
+T.double = misc.double
+T.cfloat = misc.cfloat
+T.cdouble = misc.cdouble
+T.bool = misc.bool_
+T.byte = misc.byte
+T.char = misc.char
+T.short = misc.short
+T.int = misc.int_
+T.long = misc.long
 T.zero_ = inplace.zero_
+T.fill_ = inplace.fill_
 T.copy_ = inplace.copy_
-_ = creation
+T.detach_ = inplace.detach_
+T.data = property(misc.get_data, misc.set_data)
+T.new_full = creation.new_full
+T.new_zeros = T.new_empty = creation.new_zeros
+T.new_ones = creation.new_ones
+T.new_tensor = creation.new_tensor
 
+# ---------------------------------------------------------------- questions
+T.ndimension = Tensor.dim
+T.nelement = Tensor.numel
+T.is_floating_point = misc.is_floating_point
+T.is_complex = misc.is_complex
+T.is_signed = misc.is_signed
+T.is_nonzero = misc.is_nonzero
+T.is_cuda = property(misc.is_cuda)
+T.is_cpu = property(misc.is_cpu)
+T.layout = misc.strided
+T.storage_offset = misc.storage_offset
+T.nbytes = property(misc.nbytes)
+T.itemsize = property(Tensor.element_size)
+T.retains_grad = property(misc.retains_grad)
+
+# ---------------------------------------------------------------- gradients
 T.backward = autograd.tensor_backward
 T.register_hook = autograd.register_hook
 T.retain_grad = autograd.retain_grad

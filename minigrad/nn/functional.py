@@ -18,7 +18,8 @@ from ..ops.attention import attention, safe_softmax
 from ..ops.choice import clamp_min
 from ..ops.creation import ones, zeros
 from ..ops.embedding import embedding, pad
-from ..ops.gather import index_select, one_hot, repeat_interleave
+from ..ops.gather import index_select
+from ..ops.picking import one_hot, repeat_interleave
 from ..ops.indexing import masked_fill
 from ..ops.inplace import copy_, in_place
 from ..ops.linalg import addmm, broadcast_shapes, matmul

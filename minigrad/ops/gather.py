@@ -1,4 +1,4 @@
-"""Rows that read and write along one dimension: gather and scatter, whole entries by index, flat positions, masks.
+"""Rows that read and write along one dimension: an index for each element, or for whole entries.
 
 Everything that is read at indices is differentiated by adding at them, and the other way round.
 
@@ -13,14 +13,13 @@ from ..dtypes import bool_, int32, int64
 from ..errors import Refusal, UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
-from .batching import along_dim, elementwise, to_front
+from .batching import along_dim, elementwise
 from .choice import where
 from .creation import new_full, new_zeros, zeros_like
-from .indexing import fill_at, index_batch, masked_fill, no_batch, put, put_at, put_batch
+from .indexing import fill_at, index_batch, put, put_batch
 from .linalg import broadcast_shapes
-from .rearrange import broadcast_tensors, contiguous, expand_as
-from .scan import cumsum
-from .shape import basic_index, expand, normal_dim, reshape, sum_dims, unsqueeze
+from .rearrange import expand_as
+from .shape import basic_index, expand, normal_dim, reshape, sum_dims
 
 if TYPE_CHECKING:
     from ..op import Op
@@ -69,12 +68,12 @@ _scatter: OpFunction = row(
          lambda dx, x0, x1, dim: _scatter(zeros_like(x0), x1, dx, dim=dim)))
 
 
-def _one_rank(op: str, x: Tensor, dim: int, index: Tensor, src: Any = None) -> tuple[Any, ...]:
+def _one_rank(name: str, x: Tensor, dim: int, index: Tensor, src: Any = None) -> tuple[Any, ...]:
     """Checked arguments with at least one dimension: (x, index, src, dim, whether a dimension was added)."""
     if not index.numel():
         index = index.to(int64)
     if index.dtype not in (int64, int32):
-        msg = f"{op}(): Expected dtype int32/int64 for index"
+        msg = f"{name}(): Expected dtype int32/int64 for index"
         raise UsageError(msg)
     at, added = normal_dim(dim, x.ndim), x.ndim == 0
     x, index, src = (reshape(t, 1) if isinstance(t, Tensor) and t.ndim == 0 else t for t in (x, index, src))
@@ -87,7 +86,7 @@ def _one_rank(op: str, x: Tensor, dim: int, index: Tensor, src: Any = None) -> t
         raise UsageError(msg)
     if isinstance(src, Tensor):
         if src.dtype is not x.dtype:
-            msg = f"{op}(): Expected self.dtype to be equal to src.dtype"
+            msg = f"{name}(): Expected self.dtype to be equal to src.dtype"
             raise UsageError(msg)
         if src.ndim != index.ndim or any(i > n for i, n in zip(index.shape, src.shape, strict=True)):
             msg = (f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart from dimension {at} "
@@ -271,142 +270,3 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     if not x.ndim:
         return reshape(_index_fill(reshape(x, 1), index, value, dim=0), ())
     return _index_fill(x, index, value, dim=at)  # type: ignore[no-any-return]
-
-
-_repeated = row("repeat_interleave", lambda xp, x0, n: xp.repeat(xp.arange(n), x0), vjp=None, jvp=None, batch=no_batch)
-
-
-def repeat_interleave(x: Tensor, repeats: int | Tensor, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
-    """Each entry of a dimension, or element of the flat tensor, `repeats` times in a row.  Source: torch.repeat_interleave."""
-    if dim is None:
-        return repeat_interleave(reshape(x, -1), repeats, 0)
-    at = normal_dim(dim, x.ndim)
-    n = x.shape[at]
-    if isinstance(repeats, Tensor) and repeats.numel() > 1:
-        if repeats.shape != (n,):
-            msg = f"repeats must have the same size as input along dim, but got {list(repeats.shape)} for {n} entries"
-            raise UsageError(msg)
-        return index_select(x, at, _repeated(repeats, n=n))
-    times = int(repeats)
-    wide = expand(unsqueeze(x, at + 1), *x.shape[:at + 1], times, *x.shape[at + 1:])
-    return reshape(contiguous(wide), *x.shape[:at], n * times, *x.shape[at + 1:])
-
-
-# ---------------------------------------------------------------- flat positions
-def _take_kernel(xp: Any, x0: Any, x1: Any) -> Any:
-    n = x0.size
-    if x1.size and (x1.min() < -n or x1.max() >= n):
-        wrong = x1[(x1 < -n) | (x1 >= n)].flat[0]
-        msg = f"out of range: tried to access index {int(wrong)} on a tensor of {n} elements."
-        raise IndexError(msg)
-    return x0.reshape(-1)[x1]
-
-
-def _take_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    x, bdim = values[0], bdims[0]
-    flat = reshape(x, -1) if bdim is None else reshape(to_front(x, bdim), size, -1)
-    return index_batch(op, size, [flat, values[1]], [None if bdim is None else 0, bdims[1]], {"places": (True,)})
-
-
-def _take_vjp(ct: Tensor, x0: Tensor, x1: Tensor) -> Tensor:
-    flat = put_at(reshape(zeros_like(x0), -1), ct, x1, places=(True,), accumulate=True)
-    return reshape(flat, x0.shape)
-
-
-_take: OpFunction = row("take", _take_kernel, saves=("x1", "x0"), vjp=(_take_vjp, None),
-                        jvp=(lambda dx, x1: _take(dx, x1), None), batch=_take_batch)
-
-
-def take(x: Tensor, index: Tensor) -> Tensor:
-    """The elements of the flat tensor at the index, in its shape.  Source: torch.take."""
-    if index.dtype is not int64:
-        msg = f"take(): Expected a long tensor for index, but got {index.dtype}"
-        raise UsageError(msg)
-    return _take(x, index)  # type: ignore[no-any-return]
-
-
-# ---------------------------------------------------------------- masks: what comes out, or goes in, in order
-_masked_select: OpFunction = row(
-    "masked_select", lambda xp, x0, x1: x0[x1], saves=("x1", "x0"),
-    vjp=(lambda ct, x0, x1: put_at(zeros_like(x0), ct, x1, places=(True,), accumulate=False), None),
-    jvp=(lambda dx, x1: _masked_select(dx, x1), None),
-    batch=lambda op, size, values, bdims, params: index_batch(op, size, values, bdims, {"places": (True,)}))
-
-
-def masked_select(x: Tensor, mask: Tensor) -> Tensor:
-    """The elements where the mask is true, in a vector; a batched mask is refused.  Source: torch.masked_select."""
-    if mask.dtype is not bool_:
-        msg = "masked_select: expected BoolTensor for mask"
-        raise UsageError(msg)
-    x, mask = broadcast_tensors(x, mask)
-    return _masked_select(x, mask) if x.ndim else _masked_select(reshape(x, 1), reshape(mask, 1))  # type: ignore[no-any-return]
-
-
-def _masked_scatter_kernel(xp: Any, x0: Any, x1: Any, x2: Any, dim: int) -> Any:
-    count = xp.cumsum(x1, axis=dim)
-    if not x1.any():
-        return xp.array(x0)
-    if count.max() > x2.shape[dim]:
-        msg = (f"masked_scatter: expected self and source to have same dtypes and source to have at least as many elements "
-               f"({int(count.max())}) as the mask has ones")
-        raise UsageError(msg)
-    return xp.where(x1, xp.take_along_axis(x2, xp.maximum(count - 1, 0), dim), x0)
-
-
-def _masked_scatter_vjp(ct: Tensor, x1: Tensor, shape2: tuple[int, ...], dim: int) -> Tensor:
-    """What went in as number k of the source gets the cotangent of the k-th true element."""
-    count = cumsum(x1, dim)
-    places = masked_fill(count - 1, count == 0, 0)
-    return scatter_add_at(new_zeros(ct, shape2), places, masked_fill(ct, ~x1, 0), dim=dim)  # type: ignore[no-any-return]
-
-
-_masked_scatter: OpFunction = row(
-    "masked_scatter", _masked_scatter_kernel, saves=("x1",), batch=along_dim,
-    vjp=(lambda ct, x1: masked_fill(ct, x1, 0), None, _masked_scatter_vjp),
-    jvp=(lambda dx, x1: masked_fill(dx, x1, 0), None,
-         lambda dx, x0, x1, dim: _masked_scatter(zeros_like(x0), x1, dx, dim=dim)))
-
-
-def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """`x` with the elements of `source`, in order, where the mask is true.  Source: torch.masked_scatter."""
-    if mask.dtype is not bool_ or source.dtype is not x.dtype:
-        msg = f"masked_scatter_: expected a bool mask and a source of type {x.dtype}, but got {mask.dtype} and {source.dtype}"
-        raise UsageError(msg)
-    x, mask = broadcast_tensors(x, mask)
-    return reshape(_masked_scatter(reshape(x, -1), reshape(mask, -1), reshape(source, -1), dim=0), x.shape)
-
-
-# ---------------------------------------------------------------- classes
-def _one_hot_kernel(xp: Any, x0: Any, num_classes: int) -> Any:
-    if num_classes == -1:
-        if not x0.size:
-            msg = "Can not infer total number of classes from empty tensor."
-            raise UsageError(msg)
-        num_classes = int(x0.max()) + 1
-    if x0.size and x0.min() < 0:
-        msg = "Class values must be non-negative."
-        raise UsageError(msg)
-    if x0.size and x0.max() >= num_classes:
-        msg = "Class values must be smaller than num_classes."
-        raise UsageError(msg)
-    return (x0[..., None] == xp.arange(num_classes)).astype(x0.dtype)
-
-
-def _one_hot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    if params["num_classes"] == -1:
-        return no_batch(op, size, values, bdims, params)
-    return op.call(values[0], **params), bdims[0]
-
-
-_one_hot = row("one_hot", _one_hot_kernel, vjp=None, jvp=None, batch=_one_hot_batch)
-
-
-def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
-    """For each class number a vector with a 1 at it; without num_classes the largest number says how long.
-
-    Source: torch.nn.functional.one_hot.
-    """
-    if x.dtype is not int64:
-        msg = "one_hot is only applicable to index tensor of type LongTensor."
-        raise UsageError(msg)
-    return _one_hot(x, num_classes=num_classes)  # type: ignore[no-any-return]

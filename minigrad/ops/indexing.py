@@ -62,7 +62,7 @@ def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
 
     Raises Refusal for a batched tensor, under vmap.  Source: torch.nonzero.
     """
-    return unbind(_argwhere(x if x.ndim or not as_tuple else reshape(x, 1)), 1) if as_tuple else _argwhere(x)
+    return unbind(_argwhere(x if x.ndim else reshape(x, 1)), 1) if as_tuple else _argwhere(x)
 
 
 argwhere = nonzero
@@ -245,9 +245,9 @@ def _put_jvp(dx: list[Any], x0: Tensor, rest2: tuple[Tensor, ...], places: Place
     if dx[0] is None and dx[1] is None:
         return None
     return put_at(zeros_like(x0) if dx[0] is None else dx[0], 0 if dx[1] is None else dx[1], *rest2,
-                         places=places, accumulate=accumulate)
+                  places=places, accumulate=accumulate)
 
 
 put_at: OpFunction = row("index_put", _index_put_kernel, saves=("rest2",), vjp=(_put_vjp_x, _put_vjp_values),
-                                jvp=_put_jvp, batch=put_batch)
+                         jvp=_put_jvp, batch=put_batch)
 put_at_ = in_place(put_at, "index_put_")

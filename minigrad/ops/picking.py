@@ -1,0 +1,164 @@
+"""Elements picked by flat position, by a mask or by a count; and classes as vectors.
+
+Upstream: derivatives.yaml (take, masked_select, masked_scatter); torch.repeat_interleave, torch.nn.functional.one_hot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..dtypes import bool_, int64
+from ..errors import UsageError
+from ..op import OpFunction, row
+from ..tensor import Tensor
+from .batching import along_dim, to_front
+from .creation import new_zeros, zeros_like
+from .gather import index_select, scatter_add_at
+from .indexing import index_batch, masked_fill, no_batch, put_at
+from .rearrange import broadcast_tensors, contiguous
+from .scan import cumsum
+from .shape import expand, normal_dim, reshape, unsqueeze
+
+if TYPE_CHECKING:
+    from ..op import Op
+    from .batching import Batched, Bdims, Params, Values
+
+
+# ---------------------------------------------------------------- flat positions
+def _take_kernel(xp: Any, x0: Any, x1: Any) -> Any:
+    n = x0.size
+    if x1.size and (x1.min() < -n or x1.max() >= n):
+        wrong = x1[(x1 < -n) | (x1 >= n)].flat[0]
+        msg = f"out of range: tried to access index {int(wrong)} on a tensor of {n} elements."
+        raise IndexError(msg)
+    return x0.reshape(-1)[x1]
+
+
+def _take_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    x, bdim = values[0], bdims[0]
+    flat = reshape(x, -1) if bdim is None else reshape(to_front(x, bdim), size, -1)
+    return index_batch(op, size, [flat, values[1]], [None if bdim is None else 0, bdims[1]], {"places": (True,)})
+
+
+def _take_vjp(ct: Tensor, x0: Tensor, x1: Tensor) -> Tensor:
+    flat = put_at(reshape(zeros_like(x0), -1), ct, x1, places=(True,), accumulate=True)
+    return reshape(flat, x0.shape)
+
+
+_take: OpFunction = row("take", _take_kernel, saves=("x1", "x0"), vjp=(_take_vjp, None),
+                        jvp=(lambda dx, x1: _take(dx, x1), None), batch=_take_batch)
+
+
+def take(x: Tensor, index: Tensor) -> Tensor:
+    """The elements of the flat tensor at the index, in its shape.  Source: torch.take."""
+    if index.dtype is not int64:
+        msg = f"take(): Expected a long tensor for index, but got {index.dtype}"
+        raise UsageError(msg)
+    return _take(x, index)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- masks: what comes out, or goes in, in order
+_masked_select: OpFunction = row(
+    "masked_select", lambda xp, x0, x1: x0[x1], saves=("x1", "x0"),
+    vjp=(lambda ct, x0, x1: put_at(zeros_like(x0), ct, x1, places=(True,), accumulate=False), None),
+    jvp=(lambda dx, x1: _masked_select(dx, x1), None),
+    batch=lambda op, size, values, bdims, params: index_batch(op, size, values, bdims, {"places": (True,)}))
+
+
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask is true, in a vector; a batched mask is refused.  Source: torch.masked_select."""
+    if mask.dtype is not bool_:
+        msg = "masked_select: expected BoolTensor for mask"
+        raise UsageError(msg)
+    x, mask = broadcast_tensors(x, mask)
+    return _masked_select(x, mask) if x.ndim else _masked_select(reshape(x, 1), reshape(mask, 1))  # type: ignore[no-any-return]
+
+
+def _masked_scatter_kernel(xp: Any, x0: Any, x1: Any, x2: Any, dim: int) -> Any:
+    count = xp.cumsum(x1, axis=dim)
+    if not x1.any():
+        return xp.array(x0)
+    if count.max() > x2.shape[dim]:
+        msg = (f"masked_scatter: expected self and source to have same dtypes and source to have at least as many elements "
+               f"({int(count.max())}) as the mask has ones")
+        raise UsageError(msg)
+    return xp.where(x1, xp.take_along_axis(x2, xp.maximum(count - 1, 0), dim), x0)
+
+
+def _masked_scatter_vjp(ct: Tensor, x1: Tensor, shape2: tuple[int, ...], dim: int) -> Tensor:
+    """What went in as number k of the source gets the cotangent of the k-th true element."""
+    count = cumsum(x1, dim)
+    places = masked_fill(count - 1, count == 0, 0)
+    return scatter_add_at(new_zeros(ct, shape2), places, masked_fill(ct, ~x1, 0), dim=dim)  # type: ignore[no-any-return]
+
+
+_masked_scatter: OpFunction = row(
+    "masked_scatter", _masked_scatter_kernel, saves=("x1",), batch=along_dim,
+    vjp=(lambda ct, x1: masked_fill(ct, x1, 0), None, _masked_scatter_vjp),
+    jvp=(lambda dx, x1: masked_fill(dx, x1, 0), None,
+         lambda dx, x0, x1, dim: _masked_scatter(zeros_like(x0), x1, dx, dim=dim)))
+
+
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """`x` with the elements of `source`, in order, where the mask is true.  Source: torch.masked_scatter."""
+    if mask.dtype is not bool_ or source.dtype is not x.dtype:
+        msg = f"masked_scatter_: expected a bool mask and a source of type {x.dtype}, but got {mask.dtype} and {source.dtype}"
+        raise UsageError(msg)
+    x, mask = broadcast_tensors(x, mask)
+    return reshape(_masked_scatter(reshape(x, -1), reshape(mask, -1), reshape(source, -1), dim=0), x.shape)
+
+
+# ---------------------------------------------------------------- counts
+_repeated = row("repeat_interleave", lambda xp, x0, n: xp.repeat(xp.arange(n), x0), vjp=None, jvp=None, batch=no_batch)
+
+
+def repeat_interleave(x: Tensor, repeats: int | Tensor, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+    """Each entry of a dimension, or element of the flat tensor, `repeats` times in a row.  Source: torch.repeat_interleave."""
+    if dim is None:
+        return repeat_interleave(reshape(x, -1), repeats, 0)
+    at = normal_dim(dim, x.ndim)
+    n = x.shape[at]
+    if isinstance(repeats, Tensor) and repeats.numel() > 1:
+        if repeats.shape != (n,):
+            msg = f"repeats must have the same size as input along dim, but got {list(repeats.shape)} for {n} entries"
+            raise UsageError(msg)
+        return index_select(x, at, _repeated(repeats, n=n))
+    times = int(repeats)
+    wide = expand(unsqueeze(x, at + 1), *x.shape[:at + 1], times, *x.shape[at + 1:])
+    return reshape(contiguous(wide), *x.shape[:at], n * times, *x.shape[at + 1:])
+
+
+# ---------------------------------------------------------------- classes
+def _one_hot_kernel(xp: Any, x0: Any, num_classes: int) -> Any:
+    if num_classes == -1:
+        if not x0.size:
+            msg = "Can not infer total number of classes from empty tensor."
+            raise UsageError(msg)
+        num_classes = int(x0.max()) + 1
+    if x0.size and x0.min() < 0:
+        msg = "Class values must be non-negative."
+        raise UsageError(msg)
+    if x0.size and x0.max() >= num_classes:
+        msg = "Class values must be smaller than num_classes."
+        raise UsageError(msg)
+    return (x0[..., None] == xp.arange(num_classes)).astype(x0.dtype)
+
+
+def _one_hot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    if params["num_classes"] == -1:
+        return no_batch(op, size, values, bdims, params)
+    return op.call(values[0], **params), bdims[0]
+
+
+_one_hot = row("one_hot", _one_hot_kernel, vjp=None, jvp=None, batch=_one_hot_batch)
+
+
+def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
+    """For each class number a vector with a 1 at it; without num_classes the largest number says how long.
+
+    Source: torch.nn.functional.one_hot.
+    """
+    if x.dtype is not int64:
+        msg = "one_hot is only applicable to index tensor of type LongTensor."
+        raise UsageError(msg)
+    return _one_hot(x, num_classes=num_classes)  # type: ignore[no-any-return]
