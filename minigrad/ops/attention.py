@@ -75,12 +75,13 @@ def _attention_vjp(ct: list[Any], x3: Any, x1: Tensor, x0: Tensor, x2: Tensor, o
             grads[2] = left(weights, g)
         inner = right(g, x2) - (_total(g * out0) - inner)
     inner = weights * inner
-    if needs[0]:
-        grads[0] = plain(inner, x1) * scale
-    if needs[1]:
-        grads[1] = left(inner, x0) * scale
     if needs[3]:
         grads[3] = sum_to(inner, x3.shape)
+    inner = inner * scale
+    if needs[0]:
+        grads[0] = plain(inner, x1)
+    if needs[1]:
+        grads[1] = left(inner, x0)
     return [g if g is None else g.to(x0.dtype) for g in grads]  # halves are computed in single
 
 

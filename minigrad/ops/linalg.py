@@ -291,8 +291,8 @@ def _check_added(name: str, x: Tensor, left: Tensor, columns: int) -> None:
         msg = f"{name}: self and mat2 must have the same dtype, but got {x.dtype} and {left.dtype}"
         raise UsageError(msg)
     wanted = (*left.shape[:-1], columns)
-    if x.ndim > len(wanted) or any(n not in (1, w) for n, w in zip(x.shape[::-1], wanted[::-1], strict=False)):
-        expand(x, wanted)
+    if x.shape != wanted[-1:] and x.shape != wanted:
+        expand(x, wanted)  # which says what is wrong
 
 
 # ---------------------------------------------------------------- matmul: which row torch would call

@@ -18,8 +18,7 @@ from ..state import current
 from .batching import to_front
 from .inplace import copy_
 from .pointwise import rsqrt
-from .reduction import mean as mean_over
-from .shape import expand, moveaxis, reshape, sum_to
+from .shape import expand, moveaxis, reshape, sum_dims, sum_to
 
 if TYPE_CHECKING:
     from ..backend import Array
@@ -74,9 +73,9 @@ def _as(x: Any, shape: Shape) -> Any:
 def _normalized(xp: Any, x0: Array, x1: Any, x2: Any, lay: Layout, eps: float) -> tuple[Array, Array, Array]:
     """(out, mean, rstd), the moments as they are kept; half precision is computed in single."""
     x = _as(x0, lay.view).astype("float32" if x0.dtype.char == "e" else x0.dtype, copy=False)
-    mean = x.mean(lay.dims, keepdims=True)
+    mean = xp.add.reduce(x, lay.dims, keepdims=True) / lay.extent
     normal = x - mean
-    rstd = 1 / xp.sqrt((normal * normal).mean(lay.dims, keepdims=True) + eps)
+    rstd = 1 / xp.sqrt(xp.add.reduce(normal * normal, lay.dims, keepdims=True) / lay.extent + eps)
     normal *= rstd
     return _affine(_as(normal, x0.shape), x1, x2, lay).astype(x0.dtype, copy=False), mean, rstd
 
@@ -89,10 +88,13 @@ def _affine(normal: Array, x1: Any, x2: Any, lay: Layout) -> Array:
     return normal
 
 
-def _through(g: Tensor, normal: Tensor, rstd: Tensor, dims: Shape) -> Tensor:
+def _mean(x: Tensor, lay: Layout) -> Tensor:
+    return sum_dims(x, dims=lay.dims, keepdim=True) * (1 / lay.extent)  # type: ignore[no-any-return]
+
+
+def _through(g: Tensor, normal: Tensor, rstd: Tensor, lay: Layout) -> Tensor:
     """The tangent of `normal` from that of x, and the cotangent of x from that of `normal`: the map is its own transpose."""
-    shared = normal * mean_over(g * normal, dims, keepdim=True)
-    return (g - mean_over(g, dims, keepdim=True) - shared) * rstd
+    return (g - _mean(g, lay) - normal * _mean(g * normal, lay)) * rstd
 
 
 def _sum(parts: list[Any]) -> Any:
@@ -113,7 +115,7 @@ def _pulled(ct: list[Any], x0: Tensor, x1: Any, mean: Tensor, rstd: Tensor, need
         parts = []
         if g is not None:
             inner = _as(g if x1 is None else g * _as(x1, lay.affine), lay.view)
-            parts.append(inner * rstd if fixed else _through(inner, normal, rstd, lay.dims))
+            parts.append(inner * rstd if fixed else _through(inner, normal, rstd, lay))
         if g_mean is not None:
             parts.append(expand(_as(g_mean, lay.kept) / lay.extent, lay.view))
         if g_rstd is not None:
@@ -134,11 +136,10 @@ def _pushed(dx: list[Any], x0: Tensor, x1: Any, mean: Tensor, rstd: Tensor, lay:
     moments: list[Any] = [None, None]
     if dx[0] is not None:
         inner = _as(dx[0], lay.view)
-        through = _as(inner * wide if fixed else _through(inner, normal, wide, lay.dims), x0.shape)
+        through = _as(inner * wide if fixed else _through(inner, normal, wide, lay), x0.shape)
         parts.append(through if x1 is None else through * _as(x1, lay.affine))
         if not fixed:
-            moments = [_as(mean_over(inner, lay.dims, keepdim=True), mean.shape),
-                       _as(mean_over(inner * normal, lay.dims, keepdim=True) * (-wide * wide), mean.shape)]
+            moments = [_as(_mean(inner, lay), mean.shape), _as(_mean(inner * normal, lay) * (-wide * wide), mean.shape)]
     if dx[1] is not None:
         parts.append(_as(normal, x0.shape) * _as(dx[1], lay.affine))
     return [expand(_sum(parts), x0.shape), *moments]
