@@ -294,8 +294,13 @@ def bind(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
             tell(state.watchers, "op", top, op, args)
         out = top.process(op, args, params)
     if op.view and op.vjp:
-        link(out, args[0], lambda x: op.call(x, *args[1:], **params))
+        link(out, args[0], _step(op, args[1:], params))
     return out
+
+
+def _step(op: Op, rest: tuple[Any, ...], params: dict[str, Any]) -> Callable[[Tensor], Tensor]:
+    """How to make the view again.  It keeps nothing of the tensor viewed, whose node may come to hold it. [NOTE in-place]"""
+    return lambda x: op.call(x, *rest, **params)  # type: ignore[no-any-return]
 
 
 def draw(op: Op, params: dict[str, Any]) -> Any:
