@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, dtype, int64
+from ..errors import Refusal
 from ..op import OpFunction, row
 from .batching import along_dim
 from .creation import new_full, zeros_like
@@ -117,5 +118,8 @@ def cumprod(x: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
 
 
 def logcumsumexp(x: Tensor, dim: int) -> Tensor:
-    """The log of running sums of exponentials along a dimension.  Source: torch.logcumsumexp."""
+    """The log of running sums of exponentials along a dimension; of real tensors.  Source: torch.logcumsumexp."""
+    if x.dtype.is_complex:
+        msg = "logcumsumexp of a complex tensor: the branches of the logarithm are not followed here. Use exp, cumsum and log."
+        raise Refusal(msg)
     return along(_logcumsumexp, x, dim)  # type: ignore[no-any-return]
