@@ -300,7 +300,7 @@ def bind(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
 
 def _step(op: Op, rest: tuple[Any, ...], params: dict[str, Any]) -> Callable[[Tensor], Tensor]:
     """How to make the view again.  It keeps nothing of the tensor viewed, whose node may come to hold it. [NOTE in-place]"""
-    return lambda x: op.call(x, *rest, **params)  # type: ignore[no-any-return]
+    return lambda x: op.call(x, *rest, **params)
 
 
 def draw(op: Op, params: dict[str, Any]) -> Any:
