@@ -26,9 +26,20 @@ if TYPE_CHECKING:
 
     from .interpreters.base import Interpreter
 
-__all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap"]
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+           "stack_module_state", "vjp", "vmap"]
 
 Argnums = int | tuple[int, ...]
+
+
+def __getattr__(name: str) -> object:
+    """Import what belongs to modules when a program first asks for it."""
+    if name in ("functional_call", "stack_module_state"):
+        from .nn import functional_call as file  # noqa: PLC0415
+
+        return getattr(file, name)
+    msg = f"module 'minigrad.func' has no attribute {name!r}"
+    raise AttributeError(msg)
 
 
 

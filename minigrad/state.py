@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import dtypes
 from .backend import CPU, Device
+from .backend import device as find_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,3 +158,26 @@ def set_default_dtype(d: dtypes.dtype) -> None:
 def get_default_dtype() -> dtypes.dtype:
     """Return the type of new tensors made from python floats.  Source: torch.get_default_dtype."""
     return _STATE.get().default_dtype
+
+
+def set_default_device(device: Device | str) -> None:
+    """Set where new tensors are made that name no device, from here on.  Source: torch.set_default_device."""
+    _STATE.set(_STATE.get()._replace(default_device=find_device(device)))
+
+
+def get_default_device() -> Device:
+    """Return where new tensors are made that name no device.  Source: torch.get_default_device."""
+    return _STATE.get().default_device
+
+
+def enter_device(device: Device) -> None:
+    """Begin a `with device:` block; the State remembers what it found, for the device is one object for all threads."""
+    found = _STATE.get()
+    _STATE.set(found._replace(default_device=device, outside=found))
+
+
+def leave_device() -> None:
+    """End it, and put back what it found."""
+    found = _STATE.get().outside
+    assert found is not None
+    _STATE.set(found)

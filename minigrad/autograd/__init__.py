@@ -15,13 +15,27 @@ from ..graph.node import RemovableHandle, hooks_of
 from ..tensor import Tensor, alias, edge, extra_of
 from . import engine
 from .grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .gradcheck import gradcheck, gradgradcheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..interpreters.base import Interpreter
 
-__all__ = ["backward", "enable_grad", "grad", "is_grad_enabled", "no_grad", "set_grad_enabled", "shallow_detach"]
+__all__ = ["Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "is_grad_enabled", "no_grad",
+           "set_grad_enabled", "shallow_detach"]
+
+Variable = Tensor
+
+
+def __getattr__(name: str) -> object:
+    """Import what few programs need when one asks for it."""
+    if name == "functional":
+        from importlib import import_module  # noqa: PLC0415
+
+        return import_module(".functional", __name__)
+    msg = f"module 'minigrad.autograd' has no attribute {name!r}"
+    raise AttributeError(msg)
 
 
 def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Any = None, retain_graph: bool | None = None,

@@ -10,6 +10,7 @@ from ..dtypes import dtype
 from ..op import OpFunction, row
 from ..tensor import Tensor, fresh
 from .batching import same_bdim
+from .layout import in_format, memory_format
 from .shape import cast
 
 
@@ -25,8 +26,8 @@ _transfer: OpFunction = row("_to_copy_device", _transfer_kernel, node="ToCopyBac
 
 
 def to(x: Tensor, *args: Any, dtype: dtype | None = None, device: str | Device | None = None, copy: bool = False,
-       non_blocking: bool = False) -> Tensor:
-    """The tensor in another dtype or on another device (or as another tensor); itself where nothing changes.
+       non_blocking: bool = False, memory_format: memory_format | None = None) -> Tensor:
+    """The tensor in another dtype, on another device (or as another tensor), in another format; itself if nothing changes.
 
     Source: torch.Tensor.to.
     """
@@ -44,6 +45,7 @@ def to(x: Tensor, *args: Any, dtype: dtype | None = None, device: str | Device |
             out = _transfer(out, source=x.device, target=target)
     if dtype is not None and dtype is not x.dtype:
         out = cast(out, dtype=dtype)
+    out = in_format(out, memory_format)
     return out.clone() if copy and out is x else out
 
 
