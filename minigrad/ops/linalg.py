@@ -76,10 +76,10 @@ def _product_batch(x_axis: int, y_axis: int, kind: int) -> Callable[..., Batched
         if bx is not None:
             rows, n = _joined(x, bx, x_axis)
             out = op.call(rows, y)
-            return reshape(out, *out.shape[:-2], size, n, out.shape[-1]), out.ndim - 2
+            return _view(out, shape=(*out.shape[:-2], size, n, out.shape[-1])), out.ndim - 2
         columns, n = _joined(y, by, y_axis)
         out = op.call(x, columns)
-        return reshape(out, *out.shape[:-1], size, n), out.ndim - 1
+        return _view(out, shape=(*out.shape[:-1], size, n)), out.ndim - 1
     return batch
 
 
@@ -89,7 +89,8 @@ def _joined(x: Tensor, bdim: int | None, axis: int) -> tuple[Tensor, int]:
     at = x.ndim + axis
     if bdim != at - 1:
         x = movedim(x, bdim, at - 1)
-    return reshape(x, *x.shape[:at - 1], x.shape[at - 1] * x.shape[at], *x.shape[at + 1:]), x.shape[at]
+    shape = x.shape
+    return _view(x, shape=(*shape[:at - 1], shape[at - 1] * shape[at], *shape[at + 1:])), shape[at]
 
 
 mm_rows, bmm_rows = _products("mm"), _products("bmm")
@@ -134,7 +135,7 @@ def _mv_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -
     (a, v), (ba, bv) = values, bdims
     if bv is None:
         rows, n = _joined(a, ba, -2)
-        return reshape(op.call(rows, v), size, n), 0
+        return _view(op.call(rows, v), shape=(size, n)), 0
     if ba is None:
         return mm_rows.right(to_front(v, bv), conj(a)), 0
     return squeeze(bmm_rows.plain(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
@@ -144,7 +145,7 @@ def _mv_left_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Para
     (a, v), (ba, bv) = values, bdims
     if bv is None:
         columns, k = _joined(a, ba, -1)
-        return reshape(op.call(columns, v), size, k), 0
+        return _view(op.call(columns, v), shape=(size, k)), 0
     if ba is None:
         return mm_rows.plain(to_front(v, bv), conj(a)), 0
     return squeeze(bmm_rows.left(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0

@@ -63,7 +63,8 @@ def _batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> B
             fronts.append(x)
             continue
         front = to_front(x, bdim, size)
-        fronts.append(reshape(front, size, *[1] * (params["rank"] + 1 - front.ndim), *front.shape[1:]))
+        missing = fronts[0].ndim - front.ndim if fronts else 0
+        fronts.append(reshape(front, size, *[1] * missing, *front.shape[1:]))
     return op.call(*fronts, **params), 0
 
 
@@ -187,31 +188,31 @@ logit_loss: OpFunction = row(
 
 # ---------------------------------------------------------------- negative log-likelihood of a class
 def _samples(xp: Any, x1: Array, x2: Any, shape: tuple[int, ...], dtype: Any, ignore_index: int,
-             rank: int) -> tuple[Array, Array, int]:
-    """(index, weight, axis): each sample's place along the axis of classes, 0 with weight 0 where it is ignored.
+             rank: int) -> tuple[tuple[Array, ...], Array]:
+    """Where the class of each sample is in an array of `shape`, as a key, and its weight: 0 where it is ignored.
 
-    The axis of classes follows the first dimension of the samples, or stands where there is none.
+    The dimension of classes follows the first one of the samples, or stands where there is none.
     """
     axis = x1.ndim - rank + (rank > 0)
     kept = x1 != ignore_index
     index = xp.where(kept, x1, 0)
-    if index.size and not 0 <= index.min() <= index.max() < shape[axis]:
+    if index.size and xp.max(index.astype("uint64", copy=False)) >= shape[axis]:  # a negative one becomes a huge one
         msg = f"Target {index.max() if index.min() >= 0 else index.min()} is out of bounds."
         raise IndexError(msg)
-    index = xp.expand_dims(index, axis)
+    grid = [xp.arange(n).reshape(-1, *[1] * (x1.ndim - d - 1)) for d, n in enumerate(x1.shape)]
+    key = *grid[:axis], index, *grid[axis:]
     if x2 is None:
-        return index, kept.astype(dtype), axis
-    batch, ones = x2.shape[:-1], (1,) * (len(shape) - axis - 1)
-    wide = xp.broadcast_to(x2.reshape(*batch, *[1] * (axis - len(batch)), x2.shape[-1], *ones), shape)
-    return index, xp.take_along_axis(wide, index, axis).squeeze(axis) * kept, axis
+        return key, kept.astype(dtype)
+    return key, x2[(*grid[:x2.ndim - 1], index)] * kept
 
 
 def _nll_kernel(xp: Any, x0: Array, x1: Array, x2: Any, reduction: str, ignore_index: int, rank: int) -> tuple[Array, Array]:
     """The loss, and the total weight of the samples."""
-    index, weight, axis = _samples(xp, x1, x2, x0.shape, x0.dtype, ignore_index, rank)
-    each = -xp.take_along_axis(x0, index, axis).squeeze(axis) * weight
-    total = weight.sum(_last(weight, rank))
-    loss = each if reduction == "none" else each.sum(_last(each, rank))
+    key, weight = _samples(xp, x1, x2, x0.shape, x0.dtype, ignore_index, rank)
+    each = -x0[key] * weight
+    axes = _last(weight, rank)
+    total = xp.add.reduce(weight, axes)
+    loss = each if reduction == "none" else xp.add.reduce(each, axes)
     return _per(xp, loss, total) if reduction == "mean" else loss, total
 
 
@@ -221,17 +222,17 @@ def _per(xp: Any, x: Array, total: Array) -> Array:
 
 def _nll_backward_kernel(xp: Any, x0: Array, x1: Array, x2: Any, x3: Array, reduction: str, ignore_index: int, rank: int,
                          extents: tuple[int, ...]) -> Array:
-    index, weight, axis = _samples(xp, x1, x2, extents, x0.dtype, ignore_index, rank)
+    key, weight = _samples(xp, x1, x2, extents, x0.dtype, ignore_index, rank)
     if reduction != "none":
         each = _per(xp, x0, x3) if reduction == "mean" else x0
         x0 = each.reshape(each.shape + (1,) * rank)
     out = xp.zeros(extents, x0.dtype)
-    xp.put_along_axis(out, index, xp.expand_dims(xp.where(weight != 0, -x0 * weight, 0), axis), axis)
+    out[key] = xp.where(weight != 0, -x0 * weight, 0)
     return out
 
 
 def _nll_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    fronts = [x if x is None or (i == 2 and b is None) else to_front(x, b, size)
+    fronts = [x if x is None or (i == 2 and b is None and x.ndim == 1) else to_front(x, b, size)
               for i, (x, b) in enumerate(zip(values, bdims, strict=True))]
     return op.call(*fronts, **{**params, **({"extents": (size, *params["extents"])} if "extents" in params else {})}), 0
 
