@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..graph.node import Node, hooks_of
 from ..backend import HOST_ARRAY
 from ..errors import UsageError
+from ..graph.node import Node, hooks_of
 from ..op import OpFunction, revive, row
 from ..state import State, current, show
 from ..tensor import LEAF, Extra, Tensor, edge, extra_of, next_number, peel, storage_of
@@ -59,7 +59,7 @@ def assign_checked(x: Tensor, new: Tensor, name: str) -> None:
 
 
 _copied: OpFunction = row("copy_", lambda xp, x0, x1: xp.array(xp.broadcast_to(x1, x0.shape)), node="CopyBackwards", fits=True,
-                          vjp=(zeros_like, lambda ct: ct), jvp=(None, lambda dx: dx), batch=elementwise)
+                          vjp=(zeros_like, lambda ct: ct), jvp=(zeros_like, lambda dx: dx), batch=elementwise)
 
 
 def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
