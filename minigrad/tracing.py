@@ -17,8 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
-from .graph.saved import PackedTensor
-from .recompute import Frame, Refill
+from .recompute import INPUTS, Frame, Refill
 from .state import Watcher, current, using
 from .tensor import Tensor, bases, storage_of
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from .backend import Device
     from .dtypes import dtype
     from .graph.node import Node
-    from .graph.saved import Hooks, Site
+    from .graph.saved import Hooks, PackedTensor, Site
     from .interpreters.base import Interpreter
     from .op import Op
     from .random import Generator
@@ -151,7 +150,7 @@ class Log(Watcher):
         title = self._regions[frame] = f"checkpoint {len(self.of('checkpoint')) + 1}"
         inputs = [x for x in arguments if isinstance(x, Tensor)]
         nbytes, memories = self._memory(inputs)
-        packer = next((kept.hooks for kept in frame.inputs if isinstance(kept, PackedTensor)), None)
+        packer = None if frame.outer is None else frame.outer.manager(INPUTS)
         by = "" if packer is None else self._regions.get(packer, packer.title)
         self._add("checkpoint", owner, title, (), ", ".join(_look(x.dtype, x.shape) for x in inputs) or "nothing,", nbytes, by,
                   () if by else memories)
