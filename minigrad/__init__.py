@@ -101,7 +101,7 @@ from .ops.random import (
     randint as randint, randint_like as randint_like, randn as randn, randn_like as randn_like, randperm as randperm,
 )
 
-Size = tuple
+Size: type = tuple
 __version__ = "0.1.0"
 
 

@@ -136,7 +136,7 @@ def _new_device(kind: str, index: int | None, xp: Any, *, counted: bool) -> Devi
     made.xp = xp
     made.counted = counted
     made.stats = Stats()
-    made._compiled = {}  # noqa: SLF001
+    made._compiled = {}
     return made
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ..errors import UsageError
+from ..graph.node import RemovableHandle, hooks_of
 from ..ops.creation import zeros_like
 from ..state import show
-from ..graph.node import RemovableHandle, hooks_of
 from ..tensor import Tensor, alias, edge, extra_of
 from . import engine
 from .grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled

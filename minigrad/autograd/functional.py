@@ -114,7 +114,7 @@ def _given(results: Any, several: bool, create_graph: bool) -> Any:
 
 
 # ---------------------------------------------------------------- products with the Jacobian
-@enable_grad
+@enable_grad()
 def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """Return (func(*inputs), v times the Jacobian); v may be left out where the output has one element.
 
@@ -127,7 +127,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     return _given(ys, several, create_graph), _given(pulled, many, create_graph)
 
 
-@enable_grad
+@enable_grad()
 def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """Return (func(*inputs), the Jacobian times v), by differentiating a vjp, which is linear, in its cotangent.
 
@@ -142,7 +142,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     return _given(ys, several, create_graph), _given(pushed, several, create_graph)
 
 
-@enable_grad
+@enable_grad()
 def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
              vectorize: bool = False, strategy: str = "reverse-mode") -> Any:
     """Return the Jacobian: for every output, for every input, a tensor of the output's shape + the input's.
@@ -217,7 +217,7 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
     return rows if many else rows[0][0]
 
 
-@enable_grad
+@enable_grad()
 def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """Return (func(*inputs), v times the Hessian) of a function of one element.  Source: torch.autograd.functional.vhp."""
     many, xs = _inputs(inputs, "vhp", create_graph=create_graph)
@@ -228,7 +228,7 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     return _given((y,), False, create_graph), _given(product, many, create_graph)
 
 
-@enable_grad
+@enable_grad()
 def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """Return (func(*inputs), the Hessian times v) of a function of one element: a jvp of its gradient, as jvp computes it.
 

@@ -120,9 +120,10 @@ class _Check:
             raise ValueError(msg)
         for i in self.wanted:
             if self.inputs[i].dtype not in (float64, complex128):
-                warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
-                              "will likely fail if all the inputs are not of double precision floating point or complex. ",
-                              stacklevel=4)
+                warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. This "
+                              "check will likely fail if all the inputs are not of double precision floating point or "
+                              "complex. ",
+                              stacklevel=3)
 
     def outputs(self, *chosen: Tensor) -> list[tuple[int, Tensor]]:
         """The numbered outputs that require grad, of the inputs with `chosen` at the wanted places."""
@@ -247,7 +248,7 @@ class _Check:
         try:
             found = vmap(f)(stack(given))
         except RuntimeError as reason:
-            msg = f"While computing batched gradients, got: {reason}\n\ngradcheck failed while testing batched gradients: {what}."
+            msg = f"While computing batched gradients, got: {reason}\n\ngradcheck failed while testing {what}."
             raise GradcheckError(msg) from reason
         for k, (got, want) in enumerate(zip(found, expected, strict=True)):
             if not allclose(got, want):

@@ -1,25 +1,43 @@
 """Building blocks of networks.  Source: torch.nn."""
 
-from . import functional as functional
-from . import init as init
-from . import utils as utils
+from . import functional, init, utils
 from .activations import (
-    ELU as ELU, GELU as GELU, Dropout as Dropout, Flatten as Flatten, Identity as Identity, LeakyReLU as LeakyReLU,
-    LogSoftmax as LogSoftmax, ReLU as ReLU, Sigmoid as Sigmoid, SiLU as SiLU, Softmax as Softmax, Softplus as Softplus,
-    Tanh as Tanh, Unflatten as Unflatten,
+    ELU,
+    GELU,
+    Dropout,
+    Flatten,
+    Identity,
+    LeakyReLU,
+    LogSoftmax,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Tanh,
+    Unflatten,
 )
-from .attention import MultiheadAttention as MultiheadAttention
-from .containers import (
-    ModuleDict as ModuleDict, ModuleList as ModuleList, ParameterDict as ParameterDict, ParameterList as ParameterList,
-    Sequential as Sequential,
-)
-from .layers import (
-    BatchNorm1d as BatchNorm1d, BatchNorm2d as BatchNorm2d, Embedding as Embedding, GroupNorm as GroupNorm,
-    InstanceNorm1d as InstanceNorm1d, LayerNorm as LayerNorm, Linear as Linear,
-)
+from .attention import MultiheadAttention
+from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from .layers import BatchNorm1d, BatchNorm2d, Embedding, GroupNorm, InstanceNorm1d, LayerNorm, Linear
 from .losses import (
-    BCELoss as BCELoss, BCEWithLogitsLoss as BCEWithLogitsLoss, CrossEntropyLoss as CrossEntropyLoss, HuberLoss as HuberLoss,
-    KLDivLoss as KLDivLoss, L1Loss as L1Loss, MSELoss as MSELoss, NLLLoss as NLLLoss, SmoothL1Loss as SmoothL1Loss,
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
 )
-from .module import Module as Module
-from .parameter import Buffer as Buffer, Parameter as Parameter
+from .module import Module
+from .parameter import Buffer, Parameter
+
+__all__ = [
+    "ELU", "GELU", "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "Buffer", "CrossEntropyLoss", "Dropout",
+    "Embedding", "Flatten", "GroupNorm", "HuberLoss", "Identity", "InstanceNorm1d", "KLDivLoss", "L1Loss", "LayerNorm",
+    "LeakyReLU", "Linear", "LogSoftmax", "MSELoss", "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "NLLLoss",
+    "Parameter", "ParameterDict", "ParameterList", "ReLU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax",
+    "Softplus", "Tanh", "Unflatten", "functional", "init", "utils",
+]

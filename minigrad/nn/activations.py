@@ -20,7 +20,6 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, x: Any) -> Any:
-        """Source: torch.nn.Identity."""
         return x
 
 
@@ -37,7 +36,6 @@ class ReLU(_InPlace):
     """Source: torch.nn.ReLU."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.relu."""
         return F.relu(x, self.inplace)
 
 
@@ -45,7 +43,6 @@ class SiLU(_InPlace):
     """Source: torch.nn.SiLU."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.silu."""
         return F.silu(x, self.inplace)
 
 
@@ -58,7 +55,6 @@ class LeakyReLU(Module):
         self.inplace = inplace
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.leaky_relu."""
         return F.leaky_relu(x, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
@@ -74,7 +70,6 @@ class ELU(Module):
         self.inplace = inplace
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.elu."""
         return F.elu(x, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
@@ -85,7 +80,6 @@ class Tanh(Module):
     """Source: torch.nn.Tanh."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.tanh."""
         return F.tanh(x)  # type: ignore[no-any-return]
 
 
@@ -93,7 +87,6 @@ class Sigmoid(Module):
     """Source: torch.nn.Sigmoid."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.sigmoid."""
         return F.sigmoid(x)  # type: ignore[no-any-return]
 
 
@@ -105,7 +98,6 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.gelu."""
         return F.gelu(x, approximate=self.approximate)
 
     def extra_repr(self) -> str:
@@ -121,7 +113,6 @@ class Softplus(Module):
         self.threshold = threshold
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.softplus."""
         return F.softplus(x, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
@@ -141,7 +132,6 @@ class Softmax(_Along):
     """Along `dim`.  Source: torch.nn.Softmax."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.softmax."""
         return F.softmax(x, self.dim)
 
 
@@ -149,7 +139,6 @@ class LogSoftmax(_Along):
     """Along `dim`.  Source: torch.nn.LogSoftmax."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.log_softmax."""
         return F.log_softmax(x, self.dim)
 
 
@@ -165,7 +154,6 @@ class Dropout(Module):
         self.inplace = inplace
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.dropout."""
         return F.dropout(x, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
@@ -181,7 +169,6 @@ class Flatten(Module):
         self.end_dim = end_dim
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.flatten."""
         return flatten(x, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -197,7 +184,6 @@ class Unflatten(Module):
         self.unflattened_size = unflattened_size
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.unflatten."""
         return unflatten(x, self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:

@@ -9,10 +9,10 @@ from ..dtypes import bool_
 from ..errors import Refusal, UsageError
 from ..ops.creation import empty, zeros
 from ..ops.indexing import masked_fill
-from ..ops.linalg import matmul
 from ..ops.joining import chunk
+from ..ops.linalg import matmul
 from ..ops.shape import reshape, transpose, unsqueeze
-from . import functional as F  # noqa: N812
+from . import functional as F  # noqa: N812  torch's habit
 from . import init
 from .layers import Linear
 from .module import Module
@@ -35,7 +35,8 @@ class MultiheadAttention(Module):
                  device: str | Device | None = None, dtype: dtype | None = None) -> None:
         super().__init__()
         if add_bias_kv or add_zero_attn or kdim not in (None, embed_dim) or vdim not in (None, embed_dim):
-            msg = "MultiheadAttention: keys and values have embed_dim features and nothing added; project or append them yourself."
+            msg = ("MultiheadAttention: keys and values have embed_dim features and nothing is added to them: project them, or "
+                   "append to them, outside.")
             raise Refusal(msg)
         if embed_dim % num_heads:
             msg = "embed_dim must be divisible by num_heads"
@@ -62,11 +63,11 @@ class MultiheadAttention(Module):
         if is_causal and attn_mask is None:
             msg = "Need attn_mask if specifying the is_causal hint."
             raise UsageError(msg)
-        if query.ndim == 2:  # noqa: PLR2004
+        if query.ndim == 2:
             at = 0 if self.batch_first else 1
             pad = None if key_padding_mask is None else unsqueeze(key_padding_mask, 0)
-            out, weights = self.forward(*[unsqueeze(x, at) for x in (query, key, value)], pad, need_weights, attn_mask,
-                                        average_attn_weights)
+            out, weights = self.forward(unsqueeze(query, at), unsqueeze(key, at), unsqueeze(value, at), pad, need_weights,
+                                        attn_mask, average_attn_weights)
             return out.squeeze(at), None if weights is None else weights.squeeze(0)
         inputs = [x if self.batch_first else transpose(x, 0, 1) for x in (query, key, value)]
         biases = (None,) * 3 if self.in_proj_bias is None else chunk(self.in_proj_bias, 3)
@@ -96,7 +97,7 @@ def _joined(attn_mask: Tensor | None, padding: Tensor | None, q: Tensor) -> Tens
     total = None
     if attn_mask is not None:
         total = _added(attn_mask, q)
-        if attn_mask.ndim == 3:  # noqa: PLR2004
+        if attn_mask.ndim == 3:
             total = reshape(total, *q.shape[:2], *attn_mask.shape[1:])
     if padding is not None:
         pad = _added(padding, q)[:, None, None, :]

@@ -6,6 +6,8 @@ this thread, and again when a checkpoint recomputes a part of it. [NOTE captured
 Source: torch.func.functional_call, torch.func.stack_module_state.
 """
 
+# ruff: noqa: SLF001  a module's tables have torch's names
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -53,7 +55,7 @@ def _one_dict(dicts: Any) -> dict[str, Tensor]:
         return dicts
     if not isinstance(dicts, (tuple, list)):
         msg = f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
-        raise ValueError(msg)  # noqa: TRY004  torch's
+        raise ValueError(msg)
     if not all(isinstance(d, dict) for d in dicts):
         msg = "Expected all elements of parameter_and_buffer_dicts to be dictionaries"
         raise ValueError(msg)
@@ -67,7 +69,7 @@ def _one_dict(dicts: Any) -> dict[str, Tensor]:
 
 def _places(module: Module) -> dict[str, tuple[Module, str, Tensor | None]]:
     """By path: the module that owns a parameter or buffer, its name there, and what it means now."""
-    return {f"{path}.{name}" if path else name: (owner, name, owner._meant(name, own))  # noqa: SLF001
+    return {f"{path}.{name}" if path else name: (owner, name, owner._meant(name, own))
             for path, owner in module.named_modules(remove_duplicate=False)
             for name, own in [*owner._parameters.items(), *owner._buffers.items()]}
 
@@ -81,7 +83,8 @@ def _tied(given: dict[str, Tensor], places: dict[str, Any]) -> dict[str, Tensor]
     for tied in paths.values():
         values = {given[path] for path in tied if path in given}
         if len(values) > 1:
-            msg = f"functional_call got multiple values for keys {sorted(tied)}, which are tied. Consider using tie_weights=False"
+            msg = (f"functional_call got multiple values for keys {sorted(tied)}, which are tied. Consider using "
+                   "tie_weights=False")
             raise ValueError(msg)
         full.update(dict.fromkeys(tied, *values) if values else {})
     return full

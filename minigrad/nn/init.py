@@ -15,22 +15,23 @@ if TYPE_CHECKING:
     from ..random import Generator
     from ..tensor import Tensor
 
-GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": sqrt(2), "selu": 3 / 4}
+GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": sqrt(2),
+         "selu": 3 / 4}
 
 
-@no_grad
+@no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Draw from [a, b).  Source: torch.nn.init.uniform_."""
     return tensor.uniform_(a, b, generator=generator)  # type: ignore[no-any-return]
 
 
-@no_grad
+@no_grad()
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Draw from a normal distribution.  Source: torch.nn.init.normal_."""
     return tensor.normal_(mean, std, generator=generator)  # type: ignore[no-any-return]
 
 
-@no_grad
+@no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Write one value.  Source: torch.nn.init.constant_."""
     return tensor.fill_(val)  # type: ignore[no-any-return]
@@ -46,10 +47,10 @@ def zeros_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 0.0)  # type: ignore[no-any-return]
 
 
-@no_grad
+@no_grad()
 def eye_(tensor: Tensor) -> Tensor:
     """Write the identity matrix.  Source: torch.nn.init.eye_."""
-    if tensor.ndim != 2:  # noqa: PLR2004
+    if tensor.ndim != 2:
         msg = "Only tensors with 2 dimensions are supported"
         raise ValueError(msg)
     return tensor.copy_(eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))  # type: ignore[no-any-return]
@@ -68,7 +69,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 def _fans(tensor: Tensor) -> tuple[int, int]:
     """How many inputs one output has, and how many outputs one input."""
-    if tensor.ndim < 2:  # noqa: PLR2004
+    if tensor.ndim < 2:
         msg = "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
         raise ValueError(msg)
     area = prod(tensor.shape[2:])

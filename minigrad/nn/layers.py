@@ -5,18 +5,18 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import dtype as Dtype  # noqa: N812  `dtype` is torch's name of a parameter
 from ..dtypes import int64
 from ..errors import Refusal
 from ..ops.creation import empty, ones, tensor, zeros
 from ..state import current
-from . import functional as F  # noqa: N812
+from . import functional as F  # noqa: N812  torch's habit
 from . import init
 from .module import Module
 from .parameter import Parameter
 
 if TYPE_CHECKING:
     from ..backend import Device
+    from ..dtypes import dtype
     from ..tensor import Tensor
 
 
@@ -27,7 +27,7 @@ class Linear(Module):
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: str | Device | None = None,
-                 dtype: Dtype | None = None) -> None:
+                 dtype: dtype | None = None) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -43,7 +43,6 @@ class Linear(Module):
                 init.uniform_(x, -bound, bound)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.linear."""
         return F.linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -58,10 +57,10 @@ class Embedding(Module):
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
                  max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
-                 sparse: bool = False, device: str | Device | None = None, dtype: Dtype | None = None) -> None:
+                 sparse: bool = False, device: str | Device | None = None, dtype: dtype | None = None) -> None:
         super().__init__()
         if max_norm is not None or scale_grad_by_freq or sparse:
-            msg = "Embedding: max_norm, scale_grad_by_freq and sparse are not supported: minigrad's gradients are dense and plain."
+            msg = "Embedding: max_norm, scale_grad_by_freq and sparse are not supported: gradients are dense and plain."
             raise Refusal(msg)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             msg = f"Padding_idx must be within num_embeddings ({num_embeddings}), got {padding_idx}"
@@ -74,7 +73,6 @@ class Embedding(Module):
             init.zeros_(self.weight[self.padding_idx])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.embedding."""
         return F.embedding(x, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
@@ -87,7 +85,7 @@ class LayerNorm(Module):
     """Over the last dimensions, whose shape is normalized_shape.  Source: torch.nn.LayerNorm."""
 
     def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
-                 device: str | Device | None = None, dtype: Dtype | None = None) -> None:
+                 device: str | Device | None = None, dtype: dtype | None = None) -> None:
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
@@ -96,7 +94,6 @@ class LayerNorm(Module):
                 dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.layer_norm."""
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -107,7 +104,7 @@ class GroupNorm(Module):
     """Over each group of channels.  Source: torch.nn.GroupNorm."""
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-                 device: str | Device | None = None, dtype: Dtype | None = None) -> None:
+                 device: str | Device | None = None, dtype: dtype | None = None) -> None:
         super().__init__()
         if num_channels % num_groups:
             msg = f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
@@ -118,7 +115,6 @@ class GroupNorm(Module):
         _affine(self, (num_channels,), weight=affine, bias=affine, device=device, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.group_norm."""
         return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -138,7 +134,7 @@ class _Running(Module):
     ranks: tuple[int, ...]
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, device: str | Device | None = None, dtype: Dtype | None = None) -> None:
+                 track_running_stats: bool = True, device: str | Device | None = None, dtype: dtype | None = None) -> None:
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -200,13 +196,13 @@ class InstanceNorm1d(_Running):
     ranks = (2, 3)
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-                 track_running_stats: bool = False, device: str | Device | None = None, dtype: Dtype | None = None) -> None:
+                 track_running_stats: bool = False, device: str | Device | None = None, dtype: dtype | None = None) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Source: torch.nn.functional.instance_norm."""
         self._check(x)
-        if x.ndim == 2:  # noqa: PLR2004
+        if x.ndim == 2:
             return self.forward(x.unsqueeze(0)).squeeze(0)  # type: ignore[no-any-return]
         return F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
-                               self.training or not self.track_running_stats, self.momentum, self.eps)
+                               self.training or not self.track_running_stats,
+                               0.0 if self.momentum is None else self.momentum, self.eps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import functional as F  # noqa: N812
+from . import functional as F  # noqa: N812  torch's habit
 from .module import Module
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ class MSELoss(_Loss):
     """Source: torch.nn.MSELoss."""
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Source: torch.nn.functional.mse_loss."""
         return F.mse_loss(x, target, reduction=self.reduction)
 
 
@@ -35,7 +34,6 @@ class L1Loss(_Loss):
     """Source: torch.nn.L1Loss."""
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Source: torch.nn.functional.l1_loss."""
         return F.l1_loss(x, target, reduction=self.reduction)
 
 
@@ -47,7 +45,6 @@ class SmoothL1Loss(_Loss):
         self.beta = beta
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Source: torch.nn.functional.smooth_l1_loss."""
         return F.smooth_l1_loss(x, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -59,7 +56,6 @@ class HuberLoss(_Loss):
         self.delta = delta
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Source: torch.nn.functional.huber_loss."""
         return F.huber_loss(x, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -71,7 +67,6 @@ class KLDivLoss(_Loss):
         self.log_target = log_target
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Source: torch.nn.functional.kl_div."""
         return F.kl_div(x, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -79,7 +74,6 @@ class BCELoss(_WeightedLoss):
     """Source: torch.nn.BCELoss."""
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Source: torch.nn.functional.binary_cross_entropy."""
         return F.binary_cross_entropy(x, target, self.weight, reduction=self.reduction)
 
 
@@ -91,7 +85,6 @@ class BCEWithLogitsLoss(_WeightedLoss):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Source: torch.nn.functional.binary_cross_entropy_with_logits."""
         return F.binary_cross_entropy_with_logits(x, target, self.weight, reduction=self.reduction,
                                                   pos_weight=self.pos_weight)
 
@@ -104,7 +97,6 @@ class NLLLoss(_WeightedLoss):
         self.ignore_index = ignore_index
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Source: torch.nn.functional.nll_loss."""
         return F.nll_loss(x, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
@@ -118,6 +110,5 @@ class CrossEntropyLoss(_WeightedLoss):
         self.label_smoothing = label_smoothing
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Source: torch.nn.functional.cross_entropy."""
         return F.cross_entropy(x, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
                                label_smoothing=self.label_smoothing)

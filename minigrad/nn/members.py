@@ -9,7 +9,7 @@ Source: torch.nn.Module.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ..state import current
 from ..tensor import Tensor
@@ -78,26 +78,30 @@ class Members:
                 raise TypeError(msg)
 
     def __delattr__(self, name: str) -> None:
-        if not self._forget(name):
+        if name in self.__dict__ or not self._forget(name):
             object.__delattr__(self, name)
 
     def _forget(self, name: str) -> bool:
-        """Take a name out of the tables, and out of the plain attributes; whether it was there."""
+        """Take a name out of the tables, and out of the plain attributes, which are found first; whether a table had it."""
         own = self.__dict__
         own.get("_not_saved", set()).discard(name)
-        return any([table.pop(name, own) is not own for table in [own, *[own.get(t, {}) for t in EXPECTED]]])  # noqa: C419  all
+        own.pop(name, None)
+        tables = [own[t] for t in EXPECTED if name in own.get(t, ())]
+        for table in tables:
+            del table[name]
+        return bool(tables)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._parameters, *self._modules, *self._buffers]
 
-    def register_parameter(self, name: str, param: Tensor | None) -> None:
+    def register_parameter(self, name: str, param: Any) -> None:
         """Own a parameter, or None under a name that may get one.  Raises KeyError for a name that is taken or has dots."""
         if param is not None and not isinstance(param, Parameter):
             msg = f"cannot assign '{type(param).__name__}' object to parameter '{name}' (torch.nn.Parameter or None required)"
             raise TypeError(msg)
         self._own("_parameters", "parameter", name, param)
 
-    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Own a tensor that is no parameter; persistent: it is part of the state_dict."""
         if tensor is not None and not isinstance(tensor, Tensor):
             msg = f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (torch Tensor or None required)"
@@ -191,7 +195,7 @@ class Members:
 
     def get_submodule(self, target: str) -> Any:
         """The module of that path.  Raises AttributeError where there is none."""
-        module: Self = self
+        module: Any = self
         for name in target.split(".") if target else ():
             module = getattr(module, name)
             if not isinstance(module, Members):

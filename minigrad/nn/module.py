@@ -3,6 +3,8 @@
 Source: torch.nn.Module.
 """
 
+# ruff: noqa: SLF001  a module's tables have torch's names
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -12,6 +14,7 @@ from ..dtypes import dtype, float16, float32, float64
 from ..errors import UsageError
 from ..graph.node import RemovableHandle
 from ..tensor import Tensor
+from .boundary import Boundary
 from .members import Members
 from .parameter import Parameter
 
@@ -49,7 +52,8 @@ class Module(Members):
         try:
             for hook, with_kwargs, _ in list(self._forward_pre_hooks):
                 args, kwargs = _before(hook(self, args, kwargs) if with_kwargs else hook(self, args), args, kwargs, with_kwargs)
-            out = self._between(args, kwargs)
+            boundary = Boundary(self, self._backward_pre_hooks, self._backward_hooks)
+            out = self.forward(*boundary.enter(args), **kwargs)
             for entry in list(self._forward_hooks):
                 if entry in at_least:
                     at_least.remove(entry)
@@ -60,15 +64,7 @@ class Module(Members):
             for hook, with_kwargs, _ in at_least:
                 hook(self, args, kwargs, None) if with_kwargs else hook(self, args, None)
             raise
-        return out
-
-    def _between(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not (self._backward_hooks or self._backward_pre_hooks):
-            return self.forward(*args, **kwargs)
-        from .boundary import Boundary  # noqa: PLC0415  few programs have such hooks
-
-        boundary = Boundary(self, self._backward_pre_hooks, self._backward_hooks)
-        return boundary.leave(self.forward(*boundary.enter(args), **kwargs))
+        return boundary.leave(out)
 
     def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
                                   with_kwargs: bool = False) -> RemovableHandle:
@@ -180,7 +176,7 @@ class Module(Members):
         """Set the training flag of all modules below."""
         if not isinstance(mode, bool):
             msg = "training mode is expected to be boolean"
-            raise ValueError(msg)  # noqa: TRY004  torch's
+            raise ValueError(msg)
         for module in self.modules():
             module.training = mode
         return self
@@ -238,7 +234,7 @@ def _before(changed: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_kw
         return args, kwargs
     if not with_kwargs:
         return changed if isinstance(changed, tuple) else (changed,), kwargs
-    if isinstance(changed, tuple) and len(changed) == 2:  # noqa: PLR2004
+    if isinstance(changed, tuple) and len(changed) == 2:
         return changed
     msg = f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
     raise UsageError(msg)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from ..autograd.grad_mode import no_grad
 from ..errors import UsageError
 from ..ops.choice import clamp
-from ..ops.norm import vector_norm
-from ..ops.joining import cat, narrow, stack
-from ..ops.shape import reshape
 from ..ops.creation import tensor
+from ..ops.joining import cat, narrow, stack
+from ..ops.norm import vector_norm
+from ..ops.shape import reshape
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         at += x.numel()
 
 
-@no_grad
+@no_grad()
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
                     error_if_nonfinite: bool = False) -> Tensor:
     """Scale all gradients, so that the norm of them together is at most max_norm; returns the norm before.
@@ -54,7 +54,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     return total
 
 
-@no_grad
+@no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
     """Bring all elements of the gradients into [-clip_value, clip_value].  Source: torch.nn.utils.clip_grad_value_."""
     for g in _gradients(parameters):

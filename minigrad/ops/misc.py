@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
 from ..backend import CPU, NUMPY_DTYPE, address
-from ..dtypes import dtype
 from ..errors import UsageError
 from ..state import get_default_dtype, show
 from ..tensor import Tensor, bottom, storage_of
@@ -19,6 +18,8 @@ from .transfer import to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ..dtypes import dtype
 
 
 # ---------------------------------------------------------------- questions
