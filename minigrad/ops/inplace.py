@@ -18,7 +18,7 @@ from ..graph.node import Node, hooks_of
 from ..op import OpFunction, revive, row
 from ..state import State, current, show
 from ..tensor import LEAF, Extra, Tensor, edge, extra_of, next_number, peel, storage_of
-from .batching import elementwise
+from .batching import elementwise, to_front
 from .creation import tensor, zeros_like
 from .shape import clone
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..interpreters.base import Interpreter
+    from ..op import Op
+    from .batching import Batched, Bdims, Params, Values
 
 
 def in_place(f: Callable[..., Any], name: str, *, reads_input: bool = True) -> Callable[..., Tensor]:
@@ -58,8 +60,13 @@ def assign_checked(x: Tensor, new: Tensor, name: str) -> None:
     assign(x, new if new.dtype is x.dtype else new.to(x.dtype))
 
 
+def _copied_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    x, source = values
+    return elementwise(op, size, [to_front(x, bdims[0], size), source], [0, bdims[1]], params)
+
+
 _copied: OpFunction = row("copy_", lambda xp, x0, x1: xp.array(xp.broadcast_to(x1, x0.shape)), node="CopyBackwards", fits=True,
-                          vjp=(zeros_like, lambda ct: ct), jvp=(zeros_like, lambda dx: dx), batch=elementwise)
+                          vjp=(zeros_like, lambda ct: ct), jvp=(zeros_like, lambda dx: dx), batch=_copied_batch)
 
 
 def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
