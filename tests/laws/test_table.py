@@ -1,0 +1,31 @@
+"""The table of samples is the table of rows."""
+
+import subprocess
+import sys
+
+from tests.laws.rows import TABLE
+from tests.laws.samples import DRAWS, SAMPLES
+
+COUNT = """
+import gc
+from minigrad.op import Op
+from tests.laws.rows import TABLE
+made, found = {o for o in gc.get_objects() if isinstance(o, Op)}, {f.op for f in TABLE.values()}
+print(*sorted(o.name for o in made - found))
+"""
+
+
+def test_every_row_has_samples():
+    without = sorted(set(TABLE) - set(SAMPLES) - DRAWS)
+    assert not without, "write sample inputs for these rows in tests/laws/samples.py"
+
+
+def test_every_sample_has_a_row():
+    gone = sorted((set(SAMPLES) | DRAWS) - set(TABLE))
+    assert not gone
+    assert all(SAMPLES.values())
+
+
+def test_no_row_hides_from_the_table():
+    found = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True, check=True)
+    assert not found.stdout.strip(), "rows that no module variable holds"
