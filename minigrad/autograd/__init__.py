@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..graph.node import RemovableHandle, hooks_of
 from ..ops.creation import zeros_like
 from ..state import show
-from ..tensor import Tensor, alias, edge, extra_of
+from ..tensor import LEAF, Tensor, alias, edge, extra_of
 from . import engine
 from .grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck
@@ -56,6 +56,9 @@ def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Any = None, retai
         if not targets:
             msg = "inputs argument to backward() cannot be empty."
             raise UsageError(msg)
+        for x in targets:
+            if x.node is not LEAF:
+                retain_grad(x)  # as torch does, for good
     keep = create_graph if retain_graph is None else retain_graph
     engine.backward(owner, roots, inputs=targets, retain_graph=keep, create_graph=create_graph, accumulate=True)
 

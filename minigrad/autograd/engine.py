@@ -90,7 +90,7 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     if accumulate:
         assert inputs is not None
         for x, g in zip(inputs, found, strict=True):
-            if g is not None and not done_before(x):
+            if g is not None and x.node is LEAF and not done_before(x):
                 deposit(x, g, create_graph=create_graph)
     return found
 
