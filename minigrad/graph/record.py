@@ -230,7 +230,11 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor) -> T
         out.nr = 0
         node.saved = (keep_base(x if plan.keeps_input else out),) if plan.places else ()
         return out
-    node.saved = (keep(x.value if plan.keeps_input else out),) if plan.places else ()
+    if plan.places:
+        value = x.value if plan.keeps_input else out
+        node.saved = (keep_base(value) if value.owner is None and value.node is None else keep(value),)
+    else:
+        node.saved = ()
     return wrapper(owner, out, node)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..state import State, current, tell, using
-from ..storage import Storage, modified, new_storage
+from ..storage import Storage, modified
 from ..tensor import LEAF, Tensor, alias, base_tensor, bottom, peel, storage_of
 
 if TYPE_CHECKING:
@@ -235,8 +235,12 @@ def keep_base(x: Tensor) -> SavedBase | Storage:
     Where it is all of its memory, and that was never written to, the storage says everything.
     """
     store = x.store
-    if store is None:
-        x.store = store = new_storage(x.value, x.kind)
+    if store is None:  # storage_of, written out: every recorded op of a chain comes by here
+        x.store = store = Storage()
+        store.array = x.value
+        store.kind = x.kind
+        store.version = 0
+        store.maker = None
         return store
     if store.version == 0 and store.array is x.value:
         return store
