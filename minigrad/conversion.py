@@ -87,16 +87,23 @@ def boolean(x: Tensor) -> bool:
     return bool(x.item())
 
 
+def _only(x: Tensor) -> Any:
+    if x.numel() != 1:
+        msg = "only one element tensors can be converted to Python scalars"
+        raise ValueError(msg)
+    return x.item()
+
+
 def floating(x: Tensor) -> float:
-    return float(x.item())
+    return float(_only(x))
 
 
 def integer(x: Tensor) -> int:
-    return int(x.item())
+    return int(_only(x))
 
 
 def complex_number(x: Tensor) -> complex:
-    return complex(x.item())
+    return complex(_only(x))
 
 
 def index(x: Tensor) -> int:

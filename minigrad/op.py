@@ -350,7 +350,7 @@ def _arrays(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State)
     """Where the op runs, and on which arrays: on one device, in one dtype where the row says so."""
     if args and type(args[0]) is Tensor:
         kind = args[0].kind
-        if kind.dtype.category == FLOAT or not op.promote:
+        if (kind.dtype.category == FLOAT and FLOAT not in op.refuses) or not op.promote:
             for x in args:
                 if type(x) is not Tensor or x.kind is not kind:
                     break

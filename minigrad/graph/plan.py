@@ -79,4 +79,4 @@ def _as_kernel(f: Any) -> Any:
     closed = [_as_kernel(cell.cell_contents) for cell in f.__closure__ or ()]
     if None in named.values() or None in closed:
         return None
-    return FunctionType(f.__code__, named, closure=tuple([CellType(c) for c in closed]))
+    return FunctionType(f.__code__, {"__name__": f.__module__, **named}, closure=tuple([CellType(c) for c in closed]))

@@ -132,6 +132,10 @@ def arange(*span: Any, dtype: dtype | None = None, device: str | Device | None =
     """Numbers from start (0) to end, without end, by step (1).  Source: torch.arange."""
     where = _device(device)
     span = tuple(s.item() if isinstance(s, Tensor) else s for s in span)
+    start, end, step = (0, *span, 1) if len(span) == 1 else (*span, 1)[:3]
+    if not step or (end - start) * step < 0:
+        msg = "upper bound and lower bound inconsistent with step sign" if step else "step must be nonzero"
+        raise UsageError(msg)
     if dtype is None:
         dtype = int64 if all(isinstance(s, int) for s in span) else current().default_dtype
     return _finish(fresh(where.xp.arange(*span).astype(NUMPY_DTYPE[dtype]), dtype, where), requires_grad)
