@@ -6,6 +6,7 @@ A `Device` has a type (`cpu`, `sim`, `cuda`), an index, the array namespace `xp`
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from .errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minigrad\.")  # log(0) is -inf and no surprise, as in torch
 
 Array = Any
 NUMPY_DTYPE = {d: numpy.dtype(d.name) for d in dtypes.ALL}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..ops.creation import ones_like
+from ..ops.shape import sum_to
 from ..state import current, show, tell, using
 from ..tensor import LEAF, Tensor, alias, edge, extra_of, storage_of
 
@@ -141,6 +142,8 @@ class _Walk:
                 grads = None
             elif node.hooks is None and node not in special:
                 grads = node.run(ct, wanted, create_graph)
+                if node.metas is not None:
+                    grads = _fitted(grads, node.metas)
                 if not retain_graph:
                     node.release()
             else:
@@ -181,6 +184,8 @@ class _Walk:
         if node.hooks is not None:
             ct = _pre(node, ct)
         grads = node.run(ct, self.wanted, self.create_graph)
+        if node.metas is not None:
+            grads = _fitted(grads, node.metas)
         if node.hooks is not None:
             grads = _post(node, grads, ct)
         if not self.retain_graph:
@@ -197,6 +202,12 @@ class _Walk:
             deposit(leaf, ct, create_graph=self.create_graph)
         elif leaf in self.special:
             self.captured[leaf, 0] = ct
+
+
+def _fitted(grads: list[Any], metas: tuple[Any, ...]) -> list[Any]:
+    """Cotangents in the shape and dtype of what they belong to: summed over what was broadcast, cast back."""
+    return [g if g is None or (g.shape == shape and g.dtype is dtype) else sum_to(g, shape).to(dtype)
+            for g, (shape, dtype) in zip(grads, metas, strict=True)]
 
 
 def _pre(node: Node, ct: Any) -> Any:

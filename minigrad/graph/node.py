@@ -33,7 +33,7 @@ class NodeHooks:
 class Node:
     """One step of a backward graph; its edges are the pairs of `targets` (nodes, or leaf tensors) and output numbers."""
 
-    __slots__ = ("__weakref__", "hooks", "number", "numbers", "outs", "owner", "targets")
+    __slots__ = ("__weakref__", "hooks", "metas", "number", "numbers", "outs", "owner", "targets")
 
     owner: Interpreter | None
     targets: tuple[Any, ...]
@@ -42,6 +42,8 @@ class Node:
     number: int
     """Grows with time: consumers have larger numbers than what they consume."""
     outs: int
+    metas: tuple[tuple[tuple[int, ...], Any], ...] | None
+    """Shape and dtype that the engine brings the cotangents back to, where an op broadcast or promoted its inputs."""
 
     def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
         """Cotangents for the edges, in their order, from the cotangent of the output (a list, where outs > 1)."""

@@ -28,15 +28,13 @@ NO_PARAMS: dict[str, Any] = {}
 class OpNode(Node):
     """The node of a row."""
 
-    __slots__ = ("metas", "params", "plan", "saved", "shapes")
+    __slots__ = ("params", "plan", "saved", "shapes")
 
     plan: Plan
     saved: tuple[Any, ...] | None
     """Storage, SavedBase, SavedTensor, PackedTensor or Constant, in the order of plan.saves; None once they are freed."""
     params: dict[str, Any]
     shapes: tuple[tuple[int, ...], ...] | None
-    metas: tuple[tuple[tuple[int, ...], Any], ...] | None
-    """Shape and dtype to bring cotangents back to, where the op broadcast or promoted its inputs."""
 
     def name(self) -> str:
         return self.plan.op.node_name
@@ -52,12 +50,8 @@ class OpNode(Node):
                 return grads
         if plan.lean is not None and not create_graph and not watched:
             function, reads = plan.lean
-            grads = [function(ct, saved[0].unpack()) if reads else function(ct)]
-        else:
-            grads = self._run(ct, wanted, create_graph)
-        if self.metas is not None:
-            grads = [g if g is None else fit(g, *meta) for g, meta in zip(grads, self.metas, strict=True)]
-        return grads
+            return [function(ct, saved[0].unpack()) if reads else function(ct)]
+        return self._run(ct, wanted, create_graph)
 
     def _on_arrays(self, ct: Tensor, rules: tuple[Any, ...], saved: tuple[Any, ...]) -> list[Tensor] | None:
         """The rules of an elementwise row on the arrays themselves, where nothing records. [NOTE fast-path]"""
@@ -134,15 +128,6 @@ class OpNode(Node):
     _saved_self = property(lambda self: self.saved_tensor("x0"))
     _saved_other = property(lambda self: self.saved_tensor("x1"))
     _saved_result = property(lambda self: self.saved_tensor("out"))
-
-
-def fit(ct: Tensor, shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """A cotangent in the shape and dtype of what it belongs to: summed over what was broadcast."""
-    from ..ops.shape import sum_to  # noqa: PLC0415  ops are above this file
-
-    if ct.shape != shape:
-        ct = sum_to(ct, shape)
-    return ct if ct.dtype is dtype else ct.to(dtype)
 
 
 def already_freed(name: str) -> UsageError:

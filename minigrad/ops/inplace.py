@@ -222,6 +222,7 @@ class Overwritten(Node):
         self.numbers = edges[1:2] * self.rest + edges[3:] * self.part
         self.number = next_number()
         self.hooks = None
+        self.metas = None
         self.outs = 1
 
     def name(self) -> str:
