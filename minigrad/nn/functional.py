@@ -10,21 +10,21 @@ from math import inf, prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 from ..autograd.grad_mode import no_grad
-from ..dtypes import FLOAT, bool_, int64, uint8
+from ..dtypes import FLOAT, bool_, float16, float32, int64, uint8
 from ..errors import UsageError
 from ..ops import activation, loss
-from ..ops.activation import gelu, logit, sigmoid, softplus
+from ..ops.activation import gelu, logit, logsigmoid, sigmoid, softplus
 from ..ops.attention import attention, safe_softmax
 from ..ops.choice import clamp_min
 from ..ops.creation import ones, zeros
 from ..ops.embedding import embedding, pad
 from ..ops.gather import index_select
-from ..ops.picking import one_hot, repeat_interleave
 from ..ops.indexing import masked_fill
 from ..ops.inplace import copy_, in_place
 from ..ops.linalg import addmm, broadcast_shapes, matmul
 from ..ops.norm import vector_norm
 from ..ops.normalization import batch_norm, group_norm, layer_norm
+from ..ops.picking import one_hot, repeat_interleave
 from ..ops.pointwise import abs as absolute
 from ..ops.pointwise import exp, rsqrt, square, tanh
 from ..ops.random import coins
@@ -107,11 +107,6 @@ def softsign(x: Tensor) -> Tensor:
     return x / (absolute(x) + 1)  # type: ignore[no-any-return]
 
 
-def logsigmoid(x: Tensor) -> Tensor:
-    """The logarithm of sigmoid(x).  Source: torch.nn.functional.logsigmoid."""
-    return -softplus(-x, threshold=inf)
-
-
 # ---------------------------------------------------------------- dropout
 def dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training each element is 0 with probability p, and the others grow by 1 / (1 - p); else x itself.
@@ -175,8 +170,9 @@ def rms_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps
                f"input of size{list(x.shape)}")
         raise UsageError(msg)
     eps = {2: 2.0 ** -10, 4: 2.0 ** -23, 8: 2.0 ** -52}[x.dtype.to_real().itemsize] if eps is None else eps
-    normal: Tensor = x * rsqrt(mean(square(x), tuple(range(-len(shape), 0)), keepdim=True) + eps)
-    return normal if weight is None else normal * weight
+    wide = x.to(float32) if x.dtype is float16 else x
+    normal: Tensor = wide * rsqrt(mean(square(wide), tuple(range(-len(shape), 0)), keepdim=True) + eps)
+    return (normal if weight is None else normal * weight).to(x.dtype)  # type: ignore[no-any-return]
 
 
 def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
@@ -403,6 +399,10 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         attn_mask = _added(attn_mask, query)
     if not dropout_p and _one_row(query, key, value, attn_mask):
         return attention(query, key, value, attn_mask, is_causal=is_causal, scale=scale)[0]  # type: ignore[no-any-return]
+    if query.dtype is float16:  # as torch, in single
+        query, key, value = (x.to(float32) for x in (query, key, value))
+        mask = None if attn_mask is None else attn_mask.to(float32)
+        return scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale).to(float16)  # type: ignore[no-any-return]
     if is_causal:
         attn_mask = _added(tril(ones(query.shape[-2], key.shape[-2], dtype=bool_, device=query.device)), query)
     root = sqrt(abs(scale))

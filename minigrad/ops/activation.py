@@ -197,3 +197,22 @@ def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     Source: torch.nn.functional.softplus.
     """
     return _softplus(x, beta=beta, threshold=threshold)  # type: ignore[no-any-return]
+
+
+@_wide
+def _log_sigmoid_kernel(xp: Any, x0: Array) -> Array:
+    return xp.minimum(x0, 0) - xp.log1p(xp.exp(-xp.abs(x0)))
+
+
+def _log_sigmoid_outs(xp: Any, x0: Array) -> tuple[Array, Array]:
+    """The value, and the buffer that torch keeps beside its argument."""
+    return _log_sigmoid_kernel(xp, x0), xp.exp(-xp.abs(x0))
+
+
+_log_sigmoid = row("log_sigmoid", _log_sigmoid_outs, outs=2, saves=("x0", "out1"), batch=elementwise,
+                   vjp=(lambda ct, x0: ct[0] * sigmoid(-x0),), jvp=lambda dx, x0: [dx[0] * sigmoid(-x0), None])
+
+
+def logsigmoid(x: Tensor) -> Tensor:
+    """The logarithm of sigmoid(x).  Source: torch.nn.functional.logsigmoid."""
+    return _log_sigmoid(x)[0]  # type: ignore[no-any-return]

@@ -102,6 +102,8 @@ def _times(x: Tensor, factor: Any) -> Tensor:
 
 def _fused_kernel(xp: Any, x0: Any, x1: Any, x2: Any, beta: Any, alpha: Any) -> Any:
     out = _plain(xp, x1, x2)
+    if out.dtype.kind in "iu":
+        beta, alpha = int(beta), int(alpha)
     if alpha != 1:
         out *= alpha
     if beta != 0:
@@ -337,14 +339,22 @@ def _folds(x: Tensor, y: Tensor) -> bool:
     return small.requires_grad or (x.ndim != MATRIX and _rows_in_order(large))
 
 
-def _rows_in_order(x: Tensor) -> bool:
-    """Whether all dimensions but the last may become one without a copy; under vmap the layout is nobody's business."""
+def _array(x: Tensor) -> Any:
+    """The array at the bottom, for a look at its layout; None under vmap, where that is nobody's business."""
     while x.owner is not None:
         if not x.owner.readable:
-            return True
+            return None
         x = x.value
-    shape, strides = x.value.shape, x.value.strides
-    return 0 in shape or all(strides[i] == strides[i + 1] * shape[i + 1] for i in range(len(shape) - 2))
+    return x.value
+
+
+def _rows_in_order(x: Tensor) -> bool:
+    """Whether all dimensions but the last may become one without a copy."""
+    array = _array(x)
+    if array is None or 0 in array.shape:
+        return True
+    shape, strides = array.shape, array.strides
+    return all(strides[i] == strides[i + 1] * shape[i + 1] for i in range(len(shape) - 2))
 
 
 def _matmul_rows(x: Tensor, y: Tensor) -> Tensor:
@@ -413,8 +423,12 @@ def tensordot(x: Tensor, y: Tensor, dims: Any = 2) -> Tensor:
             x, y = (sum_over(x, i, keepdim=True), y) if y.shape[j] == 1 else (x, sum_over(y, j, keepdim=True))
     rows, columns = [i for i in range(x.ndim) if i not in left], [j for j in range(y.ndim) if j not in right]
     n, k, m = prod(x.shape[i] for i in rows), prod(x.shape[i] for i in left), prod(y.shape[j] for j in columns)
-    out = mm(reshape(permute(x, *rows, *left), n, k), reshape(permute(y, *right, *columns), k, m))
-    return reshape(out, *[x.shape[i] for i in rows], *[y.shape[j] for j in columns])
+    x, y = permute(x, *rows, *left), permute(y, *right, *columns)
+    extents = (*x.shape[:len(rows)], *y.shape[len(right):])
+    if n == m == 1:  # one number, as torch computes it
+        in_order = all((a := _array(v)) is None or a.flags.c_contiguous for v in (x, y))
+        return reshape(dot(reshape(x, k), reshape(y, k)) if in_order else sum_over(squeeze(x) * squeeze(y)), extents)
+    return reshape(mm(reshape(x, n, k), reshape(y, k, m)), extents)
 
 
 def kron(x: Tensor, y: Tensor) -> Tensor:
