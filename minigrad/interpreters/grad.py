@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..op import Op
+    from ..state import State
 
 
 class GradInterpreter(Interpreter):
