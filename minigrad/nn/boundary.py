@@ -107,6 +107,7 @@ def _crossed(xs: tuple[Any, ...], look: Any) -> tuple[list[int], tuple[Any, ...]
     node.numbers = tuple([nr for _, nr in edges])
     node.number = next_number()
     node.hooks = None
+    node.metas = None
     node.outs = len(places)
     full = list(xs)
     for nr, i in enumerate(places):

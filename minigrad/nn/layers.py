@@ -97,14 +97,15 @@ class LayerNorm(Module):
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+                f"bias={self.bias is not None}")
 
 
 class GroupNorm(Module):
     """Over each group of channels.  Source: torch.nn.GroupNorm."""
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-                 device: str | Device | None = None, dtype: dtype | None = None) -> None:
+                 device: str | Device | None = None, dtype: dtype | None = None, *, bias: bool = True) -> None:
         super().__init__()
         if num_channels % num_groups:
             msg = f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
@@ -112,13 +113,14 @@ class GroupNorm(Module):
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
-        _affine(self, (num_channels,), weight=affine, bias=affine, device=device, dtype=dtype)
+        _affine(self, (num_channels,), weight=affine, bias=affine and bias, device=device, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}"
+        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}, "
+                f"bias={self.bias is not None}")
 
 
 def _affine(module: Module, shape: tuple[int, ...], *, weight: bool, bias: bool, device: Any, dtype: Any) -> None:
@@ -134,14 +136,15 @@ class _Running(Module):
     ranks: tuple[int, ...]
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, device: str | Device | None = None, dtype: dtype | None = None) -> None:
+                 track_running_stats: bool = True, device: str | Device | None = None, dtype: dtype | None = None, *,
+                 bias: bool = True) -> None:
         super().__init__()
         self.num_features = num_features
         self.eps = eps
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        _affine(self, (num_features,), weight=affine, bias=affine, device=device, dtype=dtype)
+        _affine(self, (num_features,), weight=affine, bias=affine and bias, device=device, dtype=dtype)
         track = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if track else None)
         self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if track else None)
@@ -154,7 +157,7 @@ class _Running(Module):
 
     def extra_repr(self) -> str:
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-                f"track_running_stats={self.track_running_stats}")
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
 
 
 class _BatchNorm(_Running):
@@ -196,8 +199,9 @@ class InstanceNorm1d(_Running):
     ranks = (2, 3)
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-                 track_running_stats: bool = False, device: str | Device | None = None, dtype: dtype | None = None) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+                 track_running_stats: bool = False, device: str | Device | None = None, dtype: dtype | None = None, *,
+                 bias: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         self._check(x)

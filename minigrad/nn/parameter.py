@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ops.creation import zeros
 from ..ops.shape import detach
-from ..tensor import Tensor, alias, extra_of
+from ..tensor import LEAF, Tensor, alias, extra_of, next_number
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -29,7 +29,11 @@ class Parameter(metaclass=_Role):
     """
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
-        return _with_role(data, cls).requires_grad_(requires_grad)
+        x = _with_role(data, cls)
+        if x.owner is None and x.dtype.differentiable:
+            x.node, x.nr = LEAF if requires_grad else None, next_number()  # inside a transform too: modules may be made there
+            return x
+        return x.requires_grad_(requires_grad)
 
 
 class Buffer(metaclass=_Role):

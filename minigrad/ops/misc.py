@@ -185,7 +185,7 @@ class finfo:  # noqa: N801  torch spells it so
         self.bits = 8 * d.itemsize
         self.eps, self.max, self.min = limits.eps.item(), limits.max.item(), limits.min.item()
         self.tiny = self.smallest_normal = limits.smallest_normal.item()
-        self.resolution = limits.resolution.item()
+        self.resolution = 10.0 ** -limits.precision
 
     def __repr__(self) -> str:
         return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "

@@ -1,0 +1,383 @@
+"""Torch's names beside the table of ops: questions, conversions, devices, dtypes, memory formats, data, retained gradients."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+
+import minigrad
+from minigrad.errors import UsageError
+from minigrad.testing import assert_close
+
+LIBRARIES = pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
+
+
+# ---------------------------------------------------------------- questions
+@LIBRARIES
+def test_questions_about_a_tensor_have_torchs_answers(library):
+    x = library.zeros(2, 3, dtype=library.float64)
+    assert library.is_tensor(x)
+    assert not library.is_tensor([1])
+    assert isinstance(x, library.Tensor)
+    assert isinstance(x.shape, library.Size)
+    assert (library.numel(x), x.nelement(), x.ndimension(), x.nbytes, x.itemsize) == (6, 6, 2, 48, 8)
+    assert library.is_floating_point(x)
+    assert x.is_floating_point()
+    assert not library.is_complex(x)
+    assert library.zeros(1, dtype=library.complex64).is_complex()
+    assert x.is_signed()
+    assert not library.is_nonzero(library.tensor(0))
+    assert x.layout is library.strided
+
+
+def test_a_tensor_on_the_host_is_not_on_a_gpu():
+    x = minigrad.zeros(1, device="cpu")
+    assert x.is_cpu
+    assert not x.is_cuda
+
+
+@LIBRARIES
+def test_the_offset_of_a_view_is_counted_in_elements(library):
+    x = library.arange(12).reshape(3, 4)
+    assert x.storage_offset() == 0
+    assert x[1:, 2:].storage_offset() == 6
+
+
+@LIBRARIES
+def test_equality_and_closeness_are_torchs(library):
+    x = library.tensor([1.0, 2.0])
+    assert library.equal(x, x.clone())
+    assert not library.equal(x, library.tensor([1.0]))
+    assert library.allclose(x, x + 1e-9)
+    assert library.isclose(x, library.tensor([1.0, 3.0])).tolist() == [True, False]
+    nan = library.tensor(float("nan"))
+    assert library.allclose(nan, nan, equal_nan=True)
+    assert not library.allclose(nan, nan)
+
+
+# ---------------------------------------------------------------- conversions
+@LIBRARIES
+@pytest.mark.parametrize(("method", "dtype"), [
+    ("half", "float16"), ("float", "float32"), ("double", "float64"), ("cfloat", "complex64"), ("cdouble", "complex128"),
+    ("bool", "bool"), ("byte", "uint8"), ("char", "int8"), ("short", "int16"), ("int", "int32"), ("long", "int64")])
+def test_conversions_by_name_give_torchs_dtypes(library, method, dtype):
+    x = getattr(library.tensor([0, 2]), method)()
+    assert x.dtype is getattr(library, dtype)
+    if hasattr(library, method):
+        assert getattr(library, method) is x.dtype
+
+
+@LIBRARIES
+def test_a_conversion_is_differentiated(library):
+    x = library.tensor([1.0, 2.0], requires_grad=True)
+    (x.double() * 3).sum().backward()
+    assert x.grad.dtype is library.float32
+    assert x.grad.tolist() == [3, 3]
+
+
+@LIBRARIES
+def test_type_names_and_type_as_are_torchs(library):
+    x = library.zeros(1, device="cpu")
+    assert x.type() == "torch.FloatTensor"
+    assert x.type(library.float64).type() == "torch.DoubleTensor"
+    assert x.type("torch.LongTensor").dtype is library.int64
+    assert x.type_as(library.tensor(1)).dtype is library.int64
+
+
+@LIBRARIES
+def test_new_tensors_take_dtype_from_an_old_one(library):
+    x = library.zeros(2, dtype=library.float64)
+    assert x.new_zeros(2, 3).dtype is library.float64
+    assert x.new_ones((3,)).tolist() == [1, 1, 1]
+    assert x.new_full((2,), 5).tolist() == [5, 5]
+    assert tuple(x.new_empty(2, 1).shape) == (2, 1)
+    assert x.new_tensor([1, 2]).dtype is library.float64
+
+
+@LIBRARIES
+def test_the_limits_of_dtypes_are_torchs(library):
+    for name in ("float16", "float32", "float64"):
+        mine, other = library.finfo(getattr(library, name)), torch.finfo(getattr(torch, name))
+        assert [mine.bits, mine.eps, mine.max, mine.min, mine.tiny, mine.smallest_normal, mine.dtype] == [
+            other.bits, other.eps, other.max, other.min, other.tiny, other.smallest_normal, other.dtype]
+        assert mine.resolution == pytest.approx(other.resolution)
+    for name in ("uint8", "int8", "int16", "int32", "int64"):
+        mine, other = library.iinfo(getattr(library, name)), torch.iinfo(getattr(torch, name))
+        assert [mine.bits, mine.max, mine.min, mine.dtype] == [other.bits, other.max, other.min, other.dtype]
+    with pytest.raises(TypeError):
+        library.finfo(library.int32)
+    with pytest.raises(TypeError):
+        library.iinfo(library.float32)
+
+
+# ---------------------------------------------------------------- dtypes and devices by default
+def test_the_default_dtype_is_that_of_python_floats(restored):
+    minigrad.set_default_dtype(minigrad.float64)
+    assert minigrad.get_default_dtype() is minigrad.tensor(1.0).dtype is minigrad.float64
+    assert minigrad.tensor(1j).dtype is minigrad.complex128
+
+
+@pytest.fixture
+def restored():
+    with minigrad.state.using(minigrad.state.current()):
+        yield
+
+
+def test_a_device_is_one_object_that_its_type_finds():
+    assert minigrad.device("cpu") is minigrad.zeros(1, device="cpu").device
+    assert minigrad.device("sim", 0) is minigrad.device("sim")
+    assert isinstance(minigrad.device("cpu"), minigrad.device)
+    assert minigrad.device(minigrad.device("sim")).type == "sim"
+    assert pickle.loads(pickle.dumps(minigrad.device("sim"))) is minigrad.device("sim")
+    with pytest.raises(UsageError, match="is unknown"):
+        minigrad.device("tpu")
+
+
+def test_a_device_as_a_context_is_where_tensors_are_made():
+    outside = minigrad.get_default_device()
+    with minigrad.device("sim") as where:
+        assert minigrad.zeros(1).device is where
+        with minigrad.device("cpu"):
+            assert minigrad.zeros(1).device.type == "cpu"
+        assert minigrad.zeros(1).device is where
+    assert minigrad.zeros(1).device is outside
+
+
+def test_a_device_is_left_after_an_error_and_by_each_thread_alone():
+    outside, inside = minigrad.get_default_device(), []
+
+    def other():
+        with minigrad.device("cpu"):
+            inside.append(minigrad.get_default_device())
+
+    with pytest.raises(ZeroDivisionError), minigrad.device("sim"):
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        assert minigrad.get_default_device().type == "sim"
+        raise ZeroDivisionError
+    assert minigrad.get_default_device() is outside
+    assert [d.type for d in inside] == ["cpu"]
+
+
+def test_the_default_device_can_be_set(restored):
+    minigrad.set_default_device("sim")
+    assert minigrad.zeros(1).device.type == "sim"
+
+
+@LIBRARIES
+def test_grad_mode_can_be_asked_and_set(library):
+    assert library.is_grad_enabled()
+    with library.set_grad_enabled(False):
+        assert not library.is_grad_enabled()
+    assert library.is_grad_enabled()
+
+
+# ---------------------------------------------------------------- memory formats
+@LIBRARIES
+def test_channels_last_reorders_memory_and_nothing_else(library):
+    x = library.arange(36, device="cpu").reshape(1, 4, 3, 3)
+    y = x.to(memory_format=library.channels_last)
+    assert y.stride() == (36, 1, 12, 4)
+    assert y.tolist() == x.tolist()
+    assert y.is_contiguous(memory_format=library.channels_last)
+    assert not y.is_contiguous()
+    assert x.is_contiguous()
+    assert y.clone().stride() == y.stride()
+    assert y.clone(memory_format=library.contiguous_format).stride() == x.stride()
+    assert y.contiguous().stride() == x.stride()
+    assert y.contiguous(memory_format=library.channels_last) is y
+    assert x.clone(memory_format=library.preserve_format).stride() == x.stride()
+    assert x.to(memory_format=library.preserve_format) is x
+
+
+@LIBRARIES
+def test_channels_last_wants_four_dimensions(library):
+    with pytest.raises(RuntimeError, match="required rank 4 tensor"):
+        library.zeros(2, 3).contiguous(memory_format=library.channels_last)
+
+
+def test_a_memory_format_is_differentiated():
+    x = minigrad.randn(1, 2, 3, 3, requires_grad=True)
+    (x.to(memory_format=minigrad.channels_last) * 2).sum().backward()
+    assert (x.grad == 2).all()
+
+
+def test_formats_are_pickled_by_name():
+    assert pickle.loads(pickle.dumps(minigrad.channels_last)) is minigrad.channels_last
+
+
+# ---------------------------------------------------------------- data
+@LIBRARIES
+def test_data_shares_memory_and_has_no_graph(library):
+    x = library.tensor([1.0, 2.0], requires_grad=True)
+    x.data.mul_(3)
+    assert x.tolist() == [3, 6]
+    assert not x.data.requires_grad
+
+
+@LIBRARIES
+def test_data_replaces_what_a_tensor_holds_and_not_what_it_is(library):
+    x = library.tensor([1.0, 2.0], requires_grad=True)
+    y = library.zeros(3, dtype=library.float64)
+    x.data = y
+    assert x.is_leaf
+    assert x.requires_grad
+    assert tuple(x.shape) == (3,)
+    assert x.dtype is library.float64
+    y.fill_(4)
+    assert x.tolist() == [4, 4, 4]
+
+
+def test_data_of_another_kind_than_gradients_have_is_an_error():
+    x = minigrad.tensor([1.0], requires_grad=True)
+    with pytest.raises(UsageError, match="must be floating point or complex"):
+        x.data = minigrad.tensor([1])
+
+
+def test_data_is_not_replaced_inside_a_transform():
+    def f(x):
+        x.data = minigrad.zeros(1)
+        return x.sum()
+
+    with pytest.raises(UsageError, match=r"use x.copy_\(y\)"):
+        minigrad.func.grad(f)(minigrad.ones(1))
+
+
+def test_a_write_through_data_is_seen_by_version_checks():
+    """torch gives the gradient at the new value."""
+    x = minigrad.tensor(2.0, requires_grad=True)
+    y = x * x
+    x.data.fill_(5.0)
+    with pytest.raises(UsageError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_views_of_replaced_data_stay_with_the_old_memory():
+    x = minigrad.zeros(2)
+    view = x[:1]
+    x.data = minigrad.ones(2)
+    view.fill_(7)
+    assert x.tolist() == [1, 1]
+    assert view.tolist() == [7]
+
+
+# ---------------------------------------------------------------- in-place: fill, copy, retained gradients
+@LIBRARIES
+def test_fill_and_copy_keep_a_graph(library):
+    x, z = (library.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    y = x * 1
+    y.fill_(library.tensor(3.0, requires_grad=True))
+    y.copy_(z)
+    (y * 2).sum().backward()
+    assert x.grad.tolist() == [0, 0]
+    assert z.grad.tolist() == [2, 2]
+
+
+@LIBRARIES
+def test_zeros_require_grad_where_the_tensor_did(library):
+    x = library.tensor([1.0, 2.0], requires_grad=True)
+    y = (x * 1).zero_()
+    assert y.requires_grad
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0]
+
+
+@LIBRARIES
+def test_a_copy_has_a_gradient_of_its_own(library):
+    x = library.tensor([1.0, 2.0], requires_grad=True)
+    y = library.zeros(2)
+    y.copy_(x)
+    y.retain_grad()
+    (y * 2 + x * 3).sum().backward()
+    assert y.grad.tolist() == [2, 2]
+    assert x.grad.tolist() == [5, 5]
+
+
+@LIBRARIES
+def test_a_hook_stays_with_the_old_value_and_a_retained_gradient_moves_to_the_new_one(library):
+    seen = []
+    x = library.tensor([1.0], requires_grad=True).clone()
+    x.register_hook(lambda g: seen.append(g.item()))
+    x.retain_grad()
+    assert x.retains_grad
+    x.mul_(2)
+    assert x.retains_grad
+    (x.clone() + 1).sum().backward()
+    assert seen == [2]
+    assert x.grad.item() == 1
+
+
+@LIBRARIES
+def test_retained_gradients_of_a_view_and_its_base_follow_an_in_place_op_on_either(library):
+    x = library.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1
+    view = y[0:1]
+    view.retain_grad()
+    y.retain_grad()
+    view.mul_(3)
+    y.mul_(2)
+    (y * library.tensor([5.0, 7.0]) + view).sum().backward()
+    assert view.grad.tolist() == [2]
+    assert y.grad.tolist() == [7, 7]
+    assert x.grad.tolist() == [42, 14]
+
+
+# ---------------------------------------------------------------- assert_close
+def test_assert_close_passes_what_torchs_passes():
+    assert_close(minigrad.ones(2), minigrad.ones(2) + 1e-6)
+    assert_close([1, {"a": minigrad.ones(1)}], (1, {"a": minigrad.ones(1)}))
+    assert_close(minigrad.tensor(float("nan")), minigrad.tensor(float("nan")), equal_nan=True)
+    assert_close(minigrad.ones(2), minigrad.ones(2, dtype=minigrad.float64), check_dtype=False)
+    assert_close(1.0, 1.0 + 1e-9)
+    assert_close(None, None)
+
+
+@pytest.mark.parametrize(("actual", "expected", "text"), [
+    ([1.0, 2.0], [1.0, 3.0], (
+        "Tensor-likes are not close!\n\nMismatched elements: 1 / 2 (50.0%)\n"
+        "Greatest absolute difference: 1.0 at index (1,) (up to 1e-05 allowed)\nGreatest relative difference: 0.3333333")),
+    ([1, 2], [1, 3], "Tensor-likes are not equal!\n\nMismatched elements: 1 / 2 (50.0%)\n"),
+    (1.0, 2.0, "Scalars are not close!\n\nExpected 2.0 but got 1.0.\n"),
+    ([1.0], [1.0, 2.0], "The values for attribute 'shape' do not match: "),
+    ([1.0], [1], "The values for attribute 'dtype' do not match: "),
+])
+def test_assert_close_says_what_torchs_says(actual, expected, text):
+    for library, check in ((minigrad, assert_close), (torch, torch.testing.assert_close)):
+        with pytest.raises(AssertionError) as error:
+            check(library.tensor(actual), library.tensor(expected))
+        assert str(error.value).startswith(text)
+
+
+def test_assert_close_names_the_item_and_takes_a_message():
+    with pytest.raises(AssertionError, match=r"The failure occurred for item \[1\]\['a'\]"):
+        assert_close([1, {"a": 2}], [1, {"a": 3}])
+    with pytest.raises(AssertionError, match=r"^mine$"):
+        assert_close(1, 2, msg="mine")
+    with pytest.raises(AssertionError, match="length of the sequences do not match"):
+        assert_close([1], [1, 2])
+    with pytest.raises(ValueError, match="both be specified"):
+        assert_close(1, 1, rtol=0.1)
+
+
+# ---------------------------------------------------------------- importing
+def test_packages_are_imported_when_a_program_asks_for_them():
+    program = ("import sys, minigrad; early = [n for n in sys.modules if n.startswith('minigrad.')];"
+               "assert not [n for n in early if n.startswith(('minigrad.nn', 'minigrad.testing', 'minigrad.autograd.functional'))];"
+               "minigrad.nn.functional, minigrad.testing.assert_close, minigrad.utils, minigrad.autograd.functional.jacobian;"
+               "from minigrad.func import functional_call; import minigrad.nn.functional as F; assert minigrad.nn.functional is F")
+    subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603
+
+
+def test_the_version_is_that_of_the_project():
+    assert minigrad.__version__ == "0.1.0"
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'minigrad' has no attribute 'nothing'"):
+        minigrad.nothing

@@ -1,0 +1,570 @@
+"""Modules: values and gradients as torch's with the same state, and torch's rules for what a module owns."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy
+import pytest
+import torch
+
+import minigrad
+from minigrad import nn
+from minigrad.errors import UsageError
+from minigrad.nn import functional as F
+from minigrad.utils.checkpoint import checkpoint
+
+f64 = torch.float64
+
+
+def ours(x):
+    """A torch tensor as a minigrad one on the tests' device."""
+    made = minigrad.tensor(x.detach().numpy())
+    return made.requires_grad_() if x.requires_grad else made
+
+
+def theirs(x):
+    return torch.from_numpy(numpy.array(x.detach().cpu().numpy()))
+
+
+def same(mine, other):
+    torch.testing.assert_close(theirs(mine), other.detach(), equal_nan=True)
+
+
+def pair(make, seed=0):
+    """The same module in both libraries: torch's values, float64."""
+    torch.manual_seed(seed)
+    reference = make(torch.nn).double()
+    module = make(nn).double()
+    module.load_state_dict({key: ours(x) for key, x in reference.state_dict().items()})
+    return module, reference
+
+
+def agree(module, reference, *inputs, call=lambda m, *xs: m(*xs)):
+    """Outputs, gradients of inputs and of parameters, and buffers afterwards, are equal."""
+    mine = [ours(x) for x in inputs]
+    y, want = call(module, *mine), call(reference, *inputs)
+    same(y, want)
+    ct = torch.randn_like(want)
+    y.backward(ours(ct))
+    want.backward(ct)
+    for x, other in zip(mine, inputs, strict=True):
+        if other.grad is not None:
+            same(x.grad, other.grad)
+    for (name, p), (other_name, other) in zip(module.named_parameters(), reference.named_parameters(), strict=True):
+        assert name == other_name
+        same(p.grad, other.grad)
+    for (name, b), (other_name, other) in zip(module.named_buffers(), reference.named_buffers(), strict=True):
+        assert name == other_name
+        same(b, other)
+
+
+def randn(*shape):
+    return torch.randn(*shape, dtype=f64, requires_grad=True)
+
+
+# ---------------------------------------------------------------- values and gradients
+MODULES = {
+    "Identity": (lambda nn: nn.Identity(3, x=1), (2, 3)),
+    "Linear": (lambda nn: nn.Linear(3, 4), (5, 3)),
+    "Linear without bias": (lambda nn: nn.Linear(3, 4, bias=False), (2, 5, 3)),
+    "ReLU": (lambda nn: nn.ReLU(), (4, 3)),
+    "Tanh": (lambda nn: nn.Tanh(), (4, 3)),
+    "Sigmoid": (lambda nn: nn.Sigmoid(), (4, 3)),
+    "GELU": (lambda nn: nn.GELU(), (4, 3)),
+    "GELU tanh": (lambda nn: nn.GELU(approximate="tanh"), (4, 3)),
+    "SiLU": (lambda nn: nn.SiLU(), (4, 3)),
+    "ELU": (lambda nn: nn.ELU(0.5), (4, 3)),
+    "LeakyReLU": (lambda nn: nn.LeakyReLU(0.2), (4, 3)),
+    "Softplus": (lambda nn: nn.Softplus(2.0), (4, 3)),
+    "Softmax": (lambda nn: nn.Softmax(dim=-1), (4, 3)),
+    "LogSoftmax": (lambda nn: nn.LogSoftmax(dim=0), (4, 3)),
+    "Dropout in eval": (lambda nn: nn.Dropout(0.5).eval(), (4, 3)),
+    "Flatten": (lambda nn: nn.Flatten(), (4, 3, 2)),
+    "Unflatten": (lambda nn: nn.Unflatten(1, (3, 2)), (4, 6)),
+    "LayerNorm": (lambda nn: nn.LayerNorm([3, 2]), (4, 3, 2)),
+    "LayerNorm of an int": (lambda nn: nn.LayerNorm(3, bias=False), (4, 3)),
+    "GroupNorm": (lambda nn: nn.GroupNorm(2, 4), (3, 4, 5)),
+    "BatchNorm1d": (lambda nn: nn.BatchNorm1d(3), (5, 3)),
+    "BatchNorm1d of sequences": (lambda nn: nn.BatchNorm1d(3, momentum=None), (5, 3, 2)),
+    "BatchNorm1d in eval": (lambda nn: nn.BatchNorm1d(3).eval(), (5, 3)),
+    "BatchNorm1d without memory": (lambda nn: nn.BatchNorm1d(3, track_running_stats=False, affine=False).eval(), (5, 3)),
+    "BatchNorm2d": (lambda nn: nn.BatchNorm2d(3), (2, 3, 2, 2)),
+    "InstanceNorm1d": (lambda nn: nn.InstanceNorm1d(3), (2, 3, 4)),
+    "InstanceNorm1d of one sample": (lambda nn: nn.InstanceNorm1d(3, affine=True), (3, 4)),
+    "InstanceNorm1d with memory": (lambda nn: nn.InstanceNorm1d(3, track_running_stats=True), (2, 3, 4)),
+    "Sequential": (lambda nn: nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), (5, 3)),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_computes_what_torchs_does(name):
+    make, shape = MODULES[name]
+    agree(*pair(make), randn(*shape))
+
+
+LOSSES = {
+    "MSELoss": (lambda nn: nn.MSELoss(), lambda: torch.randn(4, 3, dtype=f64)),
+    "L1Loss": (lambda nn: nn.L1Loss(reduction="sum"), lambda: torch.randn(4, 3, dtype=f64)),
+    "SmoothL1Loss": (lambda nn: nn.SmoothL1Loss(), lambda: torch.randn(4, 3, dtype=f64)),
+    "HuberLoss": (lambda nn: nn.HuberLoss(delta=0.5), lambda: torch.randn(4, 3, dtype=f64)),
+    "KLDivLoss": (lambda nn: nn.KLDivLoss(reduction="batchmean"), lambda: torch.rand(4, 3, dtype=f64)),
+    "BCEWithLogitsLoss": (lambda nn: nn.BCEWithLogitsLoss(), lambda: torch.rand(4, 3, dtype=f64)),
+    "CrossEntropyLoss": (lambda nn: nn.CrossEntropyLoss(label_smoothing=0.1), lambda: torch.randint(3, (4,))),
+    "CrossEntropyLoss none": (lambda nn: nn.CrossEntropyLoss(reduction="none"), lambda: torch.randint(3, (4,))),
+    "NLLLoss": (lambda nn: nn.NLLLoss(ignore_index=1), lambda: torch.tensor([0, 1, 2, 2])),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_computes_what_torchs_does(name):
+    make, target = LOSSES[name]
+    torch.manual_seed(0)
+    agree(*pair(make), randn(4, 3), target())
+
+
+def test_a_loss_of_probabilities_computes_what_torchs_does():
+    x = torch.rand(4, 3, dtype=f64).requires_grad_()
+    agree(*pair(lambda nn: nn.BCELoss()), x, torch.rand(4, 3, dtype=f64))
+
+
+def test_weights_of_a_loss_are_a_buffer():
+    loss = nn.CrossEntropyLoss(weight=minigrad.ones(3))
+    assert [name for name, _ in loss.named_buffers()] == ["weight"]
+
+
+def test_an_embedding_gives_no_gradient_to_its_padding_row():
+    agree(*pair(lambda nn: nn.Embedding(5, 3, padding_idx=1)), torch.tensor([[0, 1], [4, 1]]))
+
+
+def test_an_embedding_begins_with_zeros_in_its_padding_row():
+    assert nn.Embedding(5, 3, padding_idx=-1).weight[4].tolist() == [0, 0, 0]
+
+
+def test_a_linear_layer_begins_uniform_within_the_inverse_root_of_its_inputs():
+    minigrad.manual_seed(0)
+    layer = nn.Linear(100, 200)
+    for x in layer.parameters():
+        assert 0.08 < x.abs().max().item() <= 0.1
+    assert abs(layer.weight.std().item() - 0.1 / 3 ** 0.5) < 1e-3
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_first": True}, {"bias": False}], ids=str)
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_multihead_attention_computes_what_torchs_does(options, need_weights):
+    module, reference = pair(lambda nn: nn.MultiheadAttention(8, 2, **options))
+    mask = torch.zeros(4, 5, dtype=torch.bool)
+    mask[0, 1] = mask[2, 3] = True
+    q, k, v = (randn(*shape) for shape in (((3, 4, 8), (3, 5, 8), (3, 5, 8)) if options.get("batch_first") else
+                                           ((4, 3, 8), (5, 3, 8), (5, 3, 8))))
+    agree(module, reference, q, k, v, call=lambda m, *xs: m(
+        *xs, need_weights=need_weights, attn_mask=mask if m is reference else ours(mask))[0])
+
+
+def test_multihead_attention_returns_weights_of_every_head():
+    module, reference = pair(lambda nn: nn.MultiheadAttention(8, 2))
+    x, pad = randn(4, 3, 8), torch.tensor([[False] * 4, [False, True, False, True], [True, False, False, False]])
+    _, weights = module(ours(x), ours(x), ours(x), key_padding_mask=ours(pad), average_attn_weights=False)
+    same(weights, reference(x, x, x, key_padding_mask=pad, average_attn_weights=False)[1])
+
+
+def test_dropout_in_training_scales_what_it_keeps():
+    minigrad.manual_seed(0)
+    y = nn.Dropout(0.25)(minigrad.ones(1000))
+    assert sorted(set(y.tolist())) == [0.0, pytest.approx(4 / 3)]
+    assert 700 < (y != 0).sum().item() < 800
+
+
+def test_batch_norm_counts_a_batch_once_however_often_a_checkpoint_runs():
+    plain, again = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+    x = minigrad.randn(5, 3)
+    plain(x).sum().backward()
+    checkpoint(lambda t: again(t).sin(), x).sum().backward()
+    assert again.num_batches_tracked.item() == 1
+    assert (again.running_mean == plain.running_mean).all()
+
+
+def test_batch_norm_refuses_another_rank():
+    with pytest.raises(ValueError, match="expected 2D or 3D input"):
+        nn.BatchNorm1d(3)(minigrad.ones(3))
+
+
+# ---------------------------------------------------------------- parameters and buffers
+def test_a_parameter_is_a_tensor_that_isinstance_knows():
+    p = nn.Parameter(minigrad.ones(2))
+    assert isinstance(p, nn.Parameter)
+    assert isinstance(p, minigrad.Tensor)
+    assert p.requires_grad
+    assert p.is_leaf
+    assert not isinstance(minigrad.ones(2, requires_grad=True), nn.Parameter)
+    assert not isinstance(p * 1, nn.Parameter)
+
+
+def test_a_parameter_lies_on_the_memory_it_was_made_of():
+    x = minigrad.zeros(2)
+    p = nn.Parameter(x, requires_grad=False)
+    x.fill_(3)
+    assert p.tolist() == [3, 3]
+
+
+def test_assigning_registers_what_a_module_owns():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.p = nn.Parameter(minigrad.ones(1))
+            self.b = nn.Buffer(minigrad.ones(1))
+            self.t = nn.Buffer(minigrad.ones(1), persistent=False)
+            self.m = nn.Linear(1, 1)
+            self.x = minigrad.ones(1)
+
+    m = M()
+    assert [name for name, _ in m.named_parameters()] == ["p", "m.weight", "m.bias"]
+    assert [name for name, _ in m.named_buffers()] == ["b", "t"]
+    assert list(m.state_dict()) == ["p", "b", "m.weight", "m.bias"]
+    assert [name for name, _ in m.named_modules()] == ["", "m"]
+
+
+def test_a_name_means_what_was_assigned_last():
+    m = nn.Module()
+    m.x = nn.Linear(1, 1)
+    m.x = nn.Parameter(minigrad.ones(1))
+    assert [name for name, _ in m.named_parameters()] == ["x"]
+    assert not list(m.children())
+    del m.x
+    assert not hasattr(m, "x")
+
+
+@pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
+def test_what_is_no_parameter_cannot_take_a_parameters_name(library):
+    m = library.nn.Linear(2, 2)
+    with pytest.raises(TypeError, match=r"as parameter 'weight' \(torch.nn.Parameter or None expected\)"):
+        m.weight = library.ones(2, 2)
+    m.bias = None
+    assert [name for name, _ in m.named_parameters()] == ["weight"]
+
+
+@pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
+def test_assigning_before_init_is_an_error(library):
+    class M(library.nn.Module):
+        def __init__(self):
+            self.p = library.nn.Parameter(library.ones(1))
+
+    with pytest.raises(AttributeError, match=r"cannot assign parameters before Module.__init__\(\) call"):
+        M()
+
+
+@pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
+@pytest.mark.parametrize(("name", "text"), [("a.b", 'can\'t contain "."'), ("", "empty string"), ("forward", "already exists")])
+def test_a_name_must_be_free_and_plain(library, name, text):
+    with pytest.raises(KeyError) as error:
+        library.nn.Module().register_parameter(name, None)
+    assert text in error.value.args[0]
+
+
+def test_shared_parameters_are_listed_once():
+    m = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    m[1].weight = m[0].weight
+    assert len(list(m.parameters())) == 3
+    assert len(list(m.named_parameters(remove_duplicate=False))) == 4
+
+
+def test_submodules_parameters_and_buffers_are_found_by_path():
+    m = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.BatchNorm1d(2)))
+    assert m.get_submodule("1.0") is m[1][0]
+    assert m.get_parameter("0.weight") is m[0].weight
+    assert m.get_buffer("1.0.running_mean") is m[1][0].running_mean
+    with pytest.raises(AttributeError, match="no attribute '7'"):
+        m.get_submodule("1.7")
+
+
+def test_a_copy_of_a_module_has_parameters_of_its_own():
+    m = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    for again in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
+        assert isinstance(again[0].weight, nn.Parameter)
+        assert again[0].weight.requires_grad
+        assert again[0].weight is not m[0].weight
+        assert (again[0].weight == m[0].weight).all()
+        assert list(again.state_dict()) == list(m.state_dict())
+
+
+def test_a_module_is_freed_without_the_collector(no_gc):
+    m = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+    m.register_forward_hook(lambda *_: None)
+    m(minigrad.ones(1, 2)).sum().backward()
+    dead = weakref.ref(m[0].weight)
+    del m
+    assert dead() is None
+    assert not gc.isenabled()
+
+
+# ---------------------------------------------------------------- containers
+def test_a_sequential_can_be_sliced_named_and_changed():
+    m = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    assert [type(x).__name__ for x in m[:2]] == ["Linear", "ReLU"]
+    assert m[-1] is m[2]
+    m[1] = nn.Tanh()
+    del m[0]
+    assert [name for name, _ in m.named_children()] == ["0", "1"]
+    named = nn.Sequential({"a": nn.ReLU(), "b": nn.Tanh()})
+    assert named.b(minigrad.zeros(1)).item() == 0
+
+
+def test_lists_and_dicts_of_modules_and_parameters_are_listed():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(1, 1, bias=False)])
+            self.layers.append(nn.Linear(1, 1, bias=False))
+            self.layers.insert(0, nn.ReLU())
+            self.heads = nn.ModuleDict({"x": nn.Linear(1, 1, bias=False)})
+            self.free = nn.ParameterList([minigrad.ones(1)])
+            self.named = nn.ParameterDict({"w": nn.Parameter(minigrad.ones(1))})
+
+    m = M()
+    assert [name for name, _ in m.named_parameters()] == [
+        "layers.1.weight", "layers.2.weight", "heads.x.weight", "free.0", "named.w"]
+    assert len(m.layers) == 3
+    assert list(m.heads) == ["x"]
+    assert m.named["w"] is m.get_parameter("named.w")
+    assert [p.item() for p in m.free] == [1]
+
+
+def test_the_text_of_a_module_is_torchs():
+    def make(nn):
+        return nn.Sequential(
+            nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.LayerNorm(3), nn.GELU()), nn.Dropout(0.1), nn.BatchNorm1d(3),
+            nn.InstanceNorm1d(2), nn.GroupNorm(1, 2), nn.Embedding(2, 3, 1), nn.Softplus(), nn.Softmax(1), nn.ReLU(True),
+            nn.Flatten())
+
+    assert repr(make(nn)) == repr(make(torch.nn))
+
+
+# ---------------------------------------------------------------- state
+def test_a_state_dict_shares_memory_and_loads_into_another_module():
+    a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+    state = a.state_dict()
+    assert not state["weight"].requires_grad
+    assert state["weight"].data_ptr() == a.weight.data_ptr()
+    assert repr(b.load_state_dict(state)) == "<All keys matched successfully>"
+    assert (b.weight == a.weight).all()
+    assert b.weight is not a.weight
+
+
+@pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
+def test_loading_says_what_does_not_fit(library):
+    m = library.nn.Linear(2, 3)
+    with pytest.raises(RuntimeError) as error:
+        m.load_state_dict({"weight": library.ones(2, 2), "more": library.ones(1)})
+    text = str(error.value)
+    assert text.startswith("Error(s) in loading state_dict for Linear:\n\t")
+    assert 'Missing key(s) in state_dict: "bias".' in text
+    assert 'Unexpected key(s) in state_dict: "more".' in text
+    assert ("size mismatch for weight: copying a param with shape torch.Size([2, 2]) from checkpoint, the shape in current model "
+            "is torch.Size([3, 2]).") in text
+    keys = m.load_state_dict({"weight": library.ones(3, 2), "more": library.ones(1)}, strict=False)
+    assert keys.missing_keys == ["bias"]
+    assert keys.unexpected_keys == ["more"]
+
+
+def test_loading_by_assignment_takes_the_tensors_themselves():
+    m, weight = nn.Linear(2, 2, bias=False), nn.Parameter(minigrad.ones(2, 2))
+    m.load_state_dict({"weight": weight}, assign=True)
+    assert m.weight is weight
+
+
+def test_converting_a_module_keeps_the_parameter_objects_and_integer_buffers():
+    m = nn.BatchNorm1d(2)
+    weight = m.weight
+    m(minigrad.randn(3, 2)).sum().backward()
+    assert m.double() is m
+    assert m.weight is weight
+    assert weight.dtype is weight.grad.dtype is m.running_mean.dtype is minigrad.float64
+    assert m.num_batches_tracked.dtype is minigrad.int64
+    assert m.to(minigrad.float16).weight.dtype is minigrad.float16
+    assert m.float().running_var.dtype is minigrad.float32
+
+
+def test_moving_a_module_moves_all_that_it_owns():
+    m = nn.BatchNorm1d(2).to("sim")
+    assert {x.device.type for x in [*m.parameters(), *m.buffers()]} == {"sim"}
+    assert m.cpu().weight.device.type == "cpu"
+
+
+def test_train_and_eval_reach_every_module():
+    m = nn.Sequential(nn.Dropout(), nn.Sequential(nn.Dropout()))
+    assert not any(x.training for x in m.eval().modules())
+    assert all(x.training for x in m.train().modules())
+
+
+def test_requires_grad_and_zero_grad_reach_every_parameter():
+    m = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    m(minigrad.ones(1, 2)).sum().backward()
+    m.zero_grad(set_to_none=False)
+    assert all((p.grad == 0).all() for p in m.parameters())
+    m.zero_grad()
+    assert all(p.grad is None for p in m.parameters())
+    assert not any(p.requires_grad for p in m.requires_grad_(False).parameters())
+
+
+def test_apply_visits_children_first():
+    seen = []
+    m = nn.Sequential(nn.ReLU(), nn.Sequential(nn.Tanh()))
+    m.apply(lambda x: seen.append(type(x).__name__))
+    assert seen == ["ReLU", "Tanh", "Sequential", "Sequential"]
+
+
+# ---------------------------------------------------------------- hooks
+@pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
+def test_forward_hooks_run_in_order_and_may_replace(library):
+    seen = []
+    m = library.nn.Identity()
+    m.register_forward_pre_hook(lambda mod, args: seen.append("pre") or (args[0] + 1,))
+    m.register_forward_pre_hook(lambda mod, args, kwargs: seen.append("first"), prepend=True, with_kwargs=True)
+    m.register_forward_hook(lambda mod, args, out: seen.append("post") or out * 10)
+    last = m.register_forward_hook(lambda mod, args, kwargs, out: seen.append(args[0].item()), with_kwargs=True)
+    assert m(library.tensor(1.0)).item() == 20
+    last.remove()
+    assert m(library.tensor(2.0)).item() == 30
+    assert seen == ["first", "pre", "post", 2.0, "first", "pre", "post"]
+
+
+@pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
+def test_a_pre_hook_with_kwargs_returns_both_or_nothing(library):
+    class M(library.nn.Module):
+        def forward(self, x, *, scale):
+            return x * scale
+
+    m = M()
+    handle = m.register_forward_pre_hook(lambda mod, args, kwargs: (args, {"scale": 5}), with_kwargs=True)
+    assert m(library.tensor(1.0), scale=2).item() == 5
+    handle.remove()
+    m.register_forward_pre_hook(lambda mod, args, kwargs: args, with_kwargs=True)
+    with pytest.raises(RuntimeError, match="must return None or a tuple of"):
+        m(library.tensor(1.0), scale=2)
+
+
+@pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
+def test_a_hook_that_is_always_called_runs_when_forward_raises(library):
+    class M(library.nn.Module):
+        def forward(self, x):
+            raise ZeroDivisionError
+
+    seen, m = [], M()
+    m.register_forward_hook(lambda mod, args, out: seen.append("never"))
+    m.register_forward_hook(lambda mod, args, out: seen.append(out), always_call=True)
+    with pytest.raises(ZeroDivisionError):
+        m(1)
+    assert seen == [None]
+
+
+@pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
+def test_full_backward_hooks_see_and_replace_gradients(library):
+    class M(library.nn.Module):
+        def forward(self, x, other, y):
+            return x * y, y
+
+    m, seen = M(), []
+    m.register_full_backward_pre_hook(lambda mod, out: seen.append([g if g is None else g.item() for g in out]) or (
+        out[0] * 2, out[1]))
+    m.register_full_backward_hook(lambda mod, grads, out: seen.append([g if g is None else g.item() for g in grads]) or (
+        grads[0] * 10, None, grads[2]))
+    x, y = (library.tensor(v, requires_grad=True) for v in (2.0, 3.0))
+    a, b = m(x, "text", y)
+    (a * 1 + b * 7).backward()
+    assert seen == [[1.0, 7.0], [6.0, None, 11.0]]
+    assert [x.grad.item(), y.grad.item()] == [60.0, 11.0]
+
+
+@pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
+def test_a_full_backward_hook_fires_with_a_warning_where_no_input_requires_grad(library):
+    m, seen = library.nn.Linear(2, 2), []
+    m.register_full_backward_hook(lambda mod, grads, out: seen.append(grads))
+    y = m(library.ones(1, 2)).sum()
+    with pytest.warns(UserWarning, match="no inputs require gradients"):
+        y.backward()
+    assert seen == [(None,)]
+
+
+def test_a_full_backward_hook_is_no_part_of_a_double_backward():
+    m, count = nn.MSELoss(), []
+    m.register_full_backward_hook(lambda *_: count.append(1))
+    x = minigrad.ones(1, requires_grad=True)
+    g, = minigrad.autograd.grad(m(x, minigrad.zeros(1)), x, create_graph=True)
+    assert minigrad.autograd.grad(g.sum(), x)[0].tolist() == [2]
+    assert count == [1]
+
+
+def test_full_backward_hooks_fire_inside_grad():
+    m, seen = nn.Linear(2, 1, bias=False), []
+    m.register_full_backward_hook(lambda mod, grads, out: seen.append(grads[0].tolist()))
+    got = minigrad.func.grad(lambda x: m(x).sum())(minigrad.ones(2))
+    assert seen == [got.tolist()] == [m.weight[0].tolist()]
+
+
+# ---------------------------------------------------------------- under transforms, and tools
+def test_a_module_is_a_function_like_any_other_under_transforms():
+    m, reference = pair(lambda nn: nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)))
+    x = torch.randn(5, 3, dtype=f64)
+    same(minigrad.func.vmap(minigrad.func.jacrev(m))(ours(x)), torch.func.vmap(torch.func.jacrev(reference))(x))
+
+
+@pytest.mark.parametrize("name", ["xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_"])
+def test_initial_values_have_torchs_spread(name):
+    torch.manual_seed(0)
+    minigrad.manual_seed(0)
+    mine, other = minigrad.empty(200, 300), torch.empty(200, 300)
+    assert getattr(nn.init, name)(mine) is mine
+    getattr(torch.nn.init, name)(other)
+    assert mine.std().item() == pytest.approx(other.std().item(), rel=0.02)
+    if "uniform" in name:
+        assert mine.abs().max().item() == pytest.approx(other.abs().max().item(), rel=0.01)
+
+
+def test_constant_initial_values_are_written_with_nothing_recorded():
+    w = nn.Parameter(minigrad.empty(2, 2))
+    assert nn.init.eye_(w) is w
+    assert w.tolist() == [[1, 0], [0, 1]]
+    assert nn.init.constant_(w, 3.0).is_leaf
+    assert nn.init.ones_(w).sum().item() == 4
+    with pytest.raises(ValueError, match="Unsupported nonlinearity"):
+        nn.init.calculate_gain("none")
+
+
+def test_clipping_scales_all_gradients_by_their_common_norm():
+    torch.manual_seed(0)
+    values = [torch.randn(3, dtype=f64), torch.randn(2, 2, dtype=f64)]
+    mine, other = [nn.Parameter(ours(v)) for v in values], [torch.nn.Parameter(v) for v in values]
+    for p, q in zip(mine, other, strict=True):
+        (p * p).sum().backward()
+        (q * q).sum().backward()
+    same(nn.utils.clip_grad_norm_(mine, 0.5), torch.nn.utils.clip_grad_norm_(other, 0.5))
+    for p, q in zip(mine, other, strict=True):
+        same(p.grad, q.grad)
+    nn.utils.clip_grad_value_(mine, 0.01)
+    assert max(p.grad.abs().max().item() for p in mine) == 0.01
+
+
+def test_parameters_become_a_vector_and_come_back():
+    m, n = nn.Linear(2, 3), nn.Linear(2, 3)
+    vector = nn.utils.parameters_to_vector(m.parameters())
+    nn.utils.vector_to_parameters(vector, n.parameters())
+    assert all((a == b).all() and b.is_leaf for a, b in zip(m.parameters(), n.parameters(), strict=True))
+
+
+def test_a_module_without_forward_says_so():
+    with pytest.raises(NotImplementedError, match='missing the required "forward" function'):
+        nn.Module()(1)
+
+
+def test_an_unsupported_option_is_refused():
+    with pytest.raises(RuntimeError) as error:
+        nn.Embedding(2, 2, sparse=True)
+    assert error.value.refusal
+    assert not isinstance(error.value, UsageError)
+
+
+def test_functional_is_reached_from_nn():
+    assert nn.functional is F
