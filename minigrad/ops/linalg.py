@@ -18,7 +18,20 @@ from ..tensor import Tensor
 from .batching import Batched, Bdims, Params, Values, elementwise, to_front
 from .pointwise import add_row, conj
 from .reduction import sum as sum_over
-from .shape import _view, diagonal, expand, movedim, normal_dim, permute, reshape, squeeze, t, transpose, unsqueeze
+from .shape import (
+    _view,
+    diagonal,
+    expand,
+    movedim,
+    normal_dim,
+    permute,
+    reshape,
+    squeeze,
+    sum_dims,
+    t,
+    transpose,
+    unsqueeze,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,13 +166,27 @@ def _mv_left_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Para
     return squeeze(bmm_rows.left(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
 
 
+def _outer_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    return op.call(*[to_front(x, b) for x, b in zip(values, bdims, strict=True)]), 0
+
+
+def _last(x: Tensor) -> Tensor:
+    return sum_dims(x, dims=(x.ndim - 1,), keepdim=False)  # type: ignore[no-any-return]
+
+
+_outer: OpFunction = row("outer", lambda xp, x0, x1: x0[..., None] * x1[..., None, :], saves=("x1", "x0"), fits=True,
+                         batch=_outer_batch,
+                         vjp=(lambda ct, x1: _last(ct * unsqueeze(conj(x1), -2)),
+                              lambda ct, x0: _last(transpose(ct, -2, -1) * unsqueeze(conj(x0), -2))),
+                         jvp=(lambda dx, x1: _outer(dx, x1), lambda dx, x0: _outer(x0, dx)))
+
 _mv: OpFunction = row("mv", "matmul", arity=2, saves=("x0", "x1"), batch=_mv_batch,
-                      vjp=(lambda ct, x1: outer(ct, conj(x1)), lambda ct, x0: _mv_left(x0, ct)),
+                      vjp=(lambda ct, x1: _outer(ct, conj(x1)), lambda ct, x0: _mv_left(x0, ct)),
                       jvp=(lambda dx, x1: _mv(dx, x1), lambda dx, x0: _mv(x0, dx)))
 
 _mv_left: OpFunction = row("mv_left", lambda xp, x0, x1: xp.matmul(_adjoint(x0), x1), arity=2, saves=("x0", "x1"),
                            batch=_mv_left_batch, node="MvBackward0",
-                           vjp=(lambda ct, x1: outer(x1, conj(ct)), lambda ct, x0: _mv(x0, ct)),
+                           vjp=(lambda ct, x1: _outer(x1, conj(ct)), lambda ct, x0: _mv(x0, ct)),
                            jvp=(lambda dx, x1: _mv_left(dx, x1), lambda dx, x0: _mv_left(x0, dx)))
 
 
@@ -312,7 +339,7 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
     if ranks == (MATRIX, MATRIX):
         return mm(x, y)
     if ranks == (VECTOR, MATRIX):
-        return _view(mm(_view(x, shape=(1, x.shape[0])), y), shape=(y.shape[1],))  # type: ignore[no-any-return]
+        return _vector_matrix(x, y)
     if ranks == (MATRIX, VECTOR):
         return mv(x, y)
     if ranks == (VECTOR, VECTOR):
@@ -327,6 +354,13 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
     if x.ndim == MATRIX:
         return transpose(_matmul_rows(transpose(y, -2, -1), t(x)), -2, -1)
     return _matmul_rows(transpose(y, -2, -1), x)
+
+
+def _vector_matrix(x: Tensor, y: Tensor) -> Tensor:
+    """As torch, mm of one row; above level 0, where torch has no hooks to show what it saves, without that row's views."""
+    if (x.owner is None and y.owner is None) or x.shape[0] != y.shape[0] or x.dtype is not y.dtype:
+        return _view(mm(_view(x, shape=(1, x.shape[0])), y), shape=(y.shape[1],))  # type: ignore[no-any-return]
+    return _mv_left(conj(y), x)  # type: ignore[no-any-return]
 
 
 def _folds(x: Tensor, y: Tensor) -> bool:
