@@ -214,6 +214,7 @@ SAMPLES = {
     "activation.mish": REAL,
     "activation._gelu": [((real(2, 3),), {"approximate": "none"}), ((real(2, 3),), {"approximate": "tanh"})],
     "activation._softplus": [((real(2, 3),), {"beta": 2.0, "threshold": 3.0})],
+    "activation._log_sigmoid": [((real(2, 3),), {})],
     # ------------------------------------------------------------ creation and shape
     "creation._full_like": [((real(2, 3),), {"shape": (2, 3), "fill_value": 2.0, "dtype": OWN}),
                             ((real(2),), {"shape": (4,), "fill_value": 2.0, "dtype": OWN})],
@@ -307,6 +308,7 @@ SAMPLES = {
     "linalg.bmm_rows.left": [((number(2, 3, 2), number(2, 3, 4)), {})],
     "linalg._mv": [((number(2, 3), number(3)), {})],
     "linalg._mv_left": [((number(3, 2), number(3)), {})],
+    "linalg._outer": [((number(3), number(2)), {})],
     "linalg._dot": [((number(3), number(3)), {})],
     "linalg._vdot": [((number(3), number(3)), {})],
     "linalg._addmm": [((number(2, 4), number(2, 3), number(3, 4)), {"beta": 1, "alpha": 1}),
