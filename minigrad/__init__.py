@@ -107,7 +107,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> object:
     """Import a package when a program first asks for it."""
-    if name in ("nn", "testing", "utils"):
+    if name in ("cuda", "memory", "nn", "sim", "testing", "tracing", "utils"):
         from importlib import import_module
 
         return import_module(f".{name}", __name__)

@@ -1,0 +1,228 @@
+"""The scoreboard, and the trace of one program, as text or JSON.
+
+    python -m minigrad [--json] [--torch]
+    python -m minigrad show [NAME | FILE.py:FUNCTION]
+
+The exit status is 0 only where minigrad is right everywhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import __version__, tracing
+from . import nestings
+from .judge import Outcome, account, attempt, judged, library
+from .programs import PROGRAMS, Program, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .judge import Account
+
+RECORDED = "torch 2.13"
+"""Whose verdicts are written down in programs.py and nestings.py."""
+
+
+# ---------------------------------------------------------------- running everything
+class Row(NamedTuple):
+    """One program: what minigrad gave and did, and torch's verdict."""
+
+    program: Program
+    mine: Outcome
+    did: Account
+    theirs: str
+
+
+class Board(NamedTuple):
+    """All that was run."""
+
+    groups: dict[str, list[Row]]
+    nestings: dict[str, tuple[str, str]]
+    """Of each, minigrad's letters and torch's, one for each region."""
+    failures: list[str]
+    """What minigrad does not do right."""
+    theirs: str
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of all groups."""
+        return [row for group in self.groups.values() for row in group]
+
+
+def board(torch: Any = None) -> Board:
+    """Run everything on minigrad; and on torch, where it is given."""
+    minigrad = library("minigrad")
+    found = Board({}, {}, [], RECORDED if torch is None else f"torch {torch.__version__}")
+    for title, programs in PROGRAMS.items():
+        found.groups[title] = [_row(found, program, minigrad, torch) for program in programs]
+    for nesting, recorded in nestings.NESTINGS.items():
+        mine = nestings.outcomes(minigrad, nesting, "sim")
+        theirs = [] if torch is None else nestings.outcomes(torch, nesting, "cpu")
+        found.nestings[nesting] = "".join(map(nestings.letter, mine)), "".join(map(nestings.letter, theirs)) or recorded
+        for region, each in zip(nestings.REGIONS, mine, strict=True):
+            found.failures.extend(f"{nesting}, W is {region}, {body}: {o.value} {o.text}"
+                                  for body, o in zip(nestings.BODIES, each, strict=True) if o.verdict != "right")
+    return found
+
+
+def _row(found: Board, program: Program, minigrad: Any, torch: Any) -> Row:
+    with tracing.recorded() as log:
+        answer = attempt(program.run, minigrad, program.device)
+    mine = judged(answer, program.right)
+    if mine.verdict != "right":
+        found.failures.append(f"{program.name}: {mine.value} {mine.text}")
+    theirs = program.today if torch is None else judged(attempt(program.run, torch, "cpu"), program.right).verdict
+    return Row(program, mine, account(log), theirs)
+
+
+# ---------------------------------------------------------------- as text
+def _columns(lines: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """Columns as wide as they need to be, those in `right` aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(cell.rjust(width) if i in right else cell.ljust(width)
+                      for i, (cell, width) in enumerate(zip(line, widths, strict=True))).rstrip() for line in lines]
+
+
+def _short(value: Any) -> str:
+    """A value in a column: of a list the first element."""
+    if isinstance(value, list) and value:
+        return _short(value[0]) + " .."
+    return f"{value + 0.0:.8f}" if isinstance(value, (int, float)) else str(value)
+
+
+def _programs(found: Board) -> list[str]:
+    lines = [["program", "value", "", "right value", "reruns", "tensors", "bytes", "to host", found.theirs, "report"]]
+    for program, mine, did, theirs in found.rows:
+        lines.append([
+            "  " + program.name, _short(mine.value), "ok" if mine.verdict == "right" else mine.verdict.upper(),
+            "an error" if isinstance(program.right, str) else _short(program.right), str(did.recomputed or ""),
+            " ".join(str(k.tensors) for k in did.kept), " ".join(str(k.nbytes) for k in did.kept),
+            f"{did.copies}, {did.copied} B" if did.copies else "", theirs, program.issue])
+    head, *body = _columns(lines, right=(1, 3, 4))
+    text = [" " * head.index("tensors") + "kept", head, "-" * max(map(len, body))]
+    for title, group in found.groups.items():
+        text += [title, *body[:len(group)]]
+        body = body[len(group):]
+    return [*text, "", "reruns   of checkpointed regions; f runs once more than that",
+            "kept     on the device when each backward begins, the innermost first, each memory once",
+            "to host  copies that save_on_cpu made"]
+
+
+def _nestings(found: Board) -> list[str]:
+    letters = "abcdef"
+    lines = [["nesting", "minigrad", found.theirs], ["", *[" ".join(letters)] * 2]]
+    lines += [["  " + nesting, " ".join(mine), " ".join(theirs)] for nesting, (mine, theirs) in found.nestings.items()]
+    head, under, *body = _columns(lines)
+    names = [f"  {letter}  {title}" for letter, title in zip(letters, nestings.REGIONS, strict=True)]
+    legend = ".  equal to the plain program    r  refused    E  an error    W  wrong"
+    return [head, under, "-" * len(under), *body, "",
+            f"W stands around the innermost body ({', '.join(nestings.BODIES)}), or around transforms of it, and is",
+            *_columns([names[:2], names[2:4], names[4:]]), legend]
+
+
+def _summary(found: Board) -> str:
+    rows, cells = found.rows, list(found.nestings.values())
+    mine = sum(row.mine.verdict == "right" for row in rows), sum(letters.count(".") for letters, _ in cells)
+    theirs = sum(row.theirs == "right" for row in rows), sum(letters.count(".") for _, letters in cells)
+    wrong = sum(row.theirs.startswith("wrong") for row in rows)
+    return (f"minigrad: {mine[0]} of {len(rows)} programs right, {mine[1]} of {len(cells) * len(nestings.REGIONS)} nestings.   "
+            f"{found.theirs}: {theirs[0]} programs right ({wrong} silently wrong), {theirs[1]} nestings.")
+
+
+def as_text(found: Board) -> str:
+    """The scoreboard as text."""
+    how = "as recorded on cpu; --torch runs it here" if found.theirs == RECORDED else "run here"
+    failures = ["", "NOT RIGHT", *("  " + failure for failure in found.failures)] if found.failures else []
+    title = f"minigrad {__version__}; {found.theirs} {how}"
+    return "\n".join([title, "", *_programs(found), "", *_nestings(found), *failures, "", _summary(found)])
+
+
+def as_json(found: Board) -> str:
+    """The same as JSON."""
+    from json import dumps  # noqa: PLC0415
+
+    programs = [{
+        "group": title, "program": row.program.name, "value": row.mine.value, "right": row.program.right,
+        "verdict": row.mine.verdict, "error": row.mine.text, "recomputations": row.did.recomputed,
+        "kept": [k._asdict() for k in row.did.kept], "host_copies": row.did.copies, "host_bytes": row.did.copied,
+        "torch": row.theirs, "report": row.program.issue} for title, group in found.groups.items() for row in group]
+    cells = [{"nesting": nesting, "region": region, "minigrad": a, "torch": b}
+             for nesting, pair in found.nestings.items() for region, a, b in zip(nestings.REGIONS, *pair, strict=True)]
+    return dumps({"minigrad": __version__, "torch": found.theirs, "failures": found.failures, "programs": programs,
+                  "nestings": cells, "summary": _summary(found)}, indent=1)
+
+
+# ---------------------------------------------------------------- one program
+def show(name: str) -> tuple[str, bool]:
+    """The text, the trace and the figures of one program, by its name or as file.py:function; and whether it is right.
+
+    Raises LookupError where there is no such program.
+    """
+    path, colon, attribute = name.rpartition(":")
+    minigrad = library("minigrad")
+    program = Program(name, _function(path, attribute), None, "") if colon else _named(name)
+    with tracing.recorded() as log:
+        answer = attempt(program.run, *(() if colon else (minigrad, program.device)))
+    mine, did = judged(answer, program.right), account(log)
+    kept = ", ".join(f"{k.tensors} ({k.nbytes} B) for {k.where}" for k in did.kept)
+    lines = [["value", f"{_short(mine.value)}{mine.text and ': '}{mine.text}"]]
+    if not colon:
+        lines += [["right value", _short(program.right)], [f"in {RECORDED}", f"{program.today}  {program.issue}"]]
+    lines += [["recomputations", str(did.recomputed)], ["kept as each backward begins", kept or "no backward"],
+              ["copies to the host", f"{did.copies} ({did.copied} B)"]]
+    legend = "a column is a level, the base at the right; a bar stands before what runs again"
+    return "\n".join([text_of(program.run), "", legend, "", str(log), "", *_columns(lines)]), mine.verdict == "right"
+
+
+def _named(name: str) -> Program:
+    first, _, region = name.partition("/")
+    if set(first.split(".")) == {"grad"}:  # grad.grad is the checkpointed grad^2
+        name = f"grad^{len(first.split('.'))}/{region or 'checkpoint'}"
+    found = {p.name: p for group in PROGRAMS.values() for p in group}
+    if name not in found:
+        msg = f"there is no program {name!r}: `python -m minigrad show` lists them, and file.py:function is one of yours."
+        raise LookupError(msg)
+    return found[name]
+
+
+def _function(path: str, name: str) -> Callable[..., Any]:
+    from runpy import run_path  # noqa: PLC0415
+
+    try:
+        return run_path(path)[name]  # type: ignore[no-any-return]
+    except (OSError, KeyError) as error:
+        msg = f"there is no function {name!r} in {path!r} ({type(error).__name__}: {error})."
+        raise LookupError(msg) from error
+
+
+def _list() -> str:
+    lines = [["  " + p.name, (p.run.__doc__ or "").partition("\n")[0]] for group in PROGRAMS.values() for p in group]
+    return "\n".join(["python -m minigrad show NAME, or file.py:function for a function without arguments", *_columns(lines)])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; 0 where everything is right, 1 where something is not, 2 for a name that is unknown."""
+    from argparse import ArgumentParser, RawDescriptionHelpFormatter  # noqa: PLC0415
+
+    parser = ArgumentParser("python -m minigrad", description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("command", nargs="?", choices=("show",), help="explain one program, or list them")
+    parser.add_argument("name", nargs="?", help="a program of the list, or file.py:function")
+    parser.add_argument("--json", action="store_true", help="the scoreboard as JSON")
+    parser.add_argument("--torch", action="store_true", help=f"run torch here, instead of showing what {RECORDED} does")
+    given = parser.parse_args(arguments)
+    status = 0
+    if given.command is None:
+        found = board(library("torch") if given.torch else None)
+        text, status = as_json(found) if given.json else as_text(found), int(bool(found.failures))
+    elif given.name is None:
+        text = _list()
+    else:
+        try:
+            text, right = show(given.name)
+            status = int(not right)
+        except LookupError as error:
+            text, status = str(error), 2
+    sys.stdout.write(text + "\n")
+    return status
