@@ -113,11 +113,11 @@ def _order(xp: Any, x: Any, dim: int, descending: bool) -> Any:
 
 
 def _first(x: Any, dim: int, k: int) -> Any:
-    return x[(*[slice(None)] * dim, slice(k))]
+    return x[(*[slice(None)] * dim, slice(k))].copy()  # the rest is not kept
 
 
 def _nth(xp: Any, x: Any, dim: int, k: int) -> Any:
-    return _order(xp, x, dim, descending=False)[(*[slice(None)] * dim, slice(k - 1, k))]
+    return _order(xp, x, dim, descending=False)[(*[slice(None)] * dim, slice(k - 1, k))].copy()
 
 
 def _median_index(xp: Any, x: Any, dim: int) -> Any:
@@ -157,8 +157,15 @@ _argmin = row("argmin", lambda xp, x0, dim, keepdim: xp.argmin(x0, axis=dim, kee
 
 
 # ---------------------------------------------------------------- public
+def _ordered(f: OpFunction, x: Tensor) -> None:
+    if x.dtype.is_complex:
+        msg = f"\"{f.__name__}\" not implemented for '{x.dtype.name}': complex numbers have no order"
+        raise UsageError(msg)
+
+
 def _chosen_along(f: OpFunction, x: Tensor, dim: int, **more: Any) -> Chosen:
     """Call a row of (values, indices); a 0-d tensor counts as a vector of one element."""
+    _ordered(f, x)
     at = normal_dim(dim, x.ndim)
     if x.ndim:
         return Chosen(*f(x, dim=at, **more))
@@ -173,12 +180,14 @@ def _not_empty(name: str, x: Tensor, dims: Sequence[int], error: type[Exception]
 
 
 def _over(f: OpFunction, x: Tensor, dim: Any, keepdim: bool) -> Any:
+    _ordered(f, x)
     dims = normal_dims(dim, x.ndim)
     _not_empty(f.__name__, x, dims)
     return f(x, dims=dims, keepdim=keepdim)
 
 
 def _all_of(f: OpFunction, x: Tensor) -> Tensor:
+    _ordered(f, x)
     if not x.numel():
         msg = (f"{f.__name__}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
                "the 'dim' argument.")
@@ -243,6 +252,7 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
 
 def _arg(f: OpFunction, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     name = f.__name__
+    _ordered(f, x)
     if x.dtype.category == BOOL:
         msg = f"{name}(): does not support bool input"
         raise UsageError(msg)

@@ -220,7 +220,8 @@ def _multinomial_kernel(xp: Any, x0: Array, x1: Array, num_samples: int, replace
     if replacement:
         total = xp.cumsum(x0, axis=-1)
         return (total[..., None, :] <= (x1 * total[..., -1:])[..., None]).sum(-1)
-    return xp.argsort(x1 * (1 / xp.maximum(x0, xp.finfo(x0.dtype).tiny)), axis=-1)[..., :num_samples]  # the first to arrive
+    order = xp.argsort(x1 * (1 / xp.maximum(x0, xp.finfo(x0.dtype).tiny)), axis=-1)
+    return order[..., :num_samples].copy()  # the first to arrive
 
 
 def _multinomial_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:

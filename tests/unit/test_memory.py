@@ -9,6 +9,7 @@ import pytest
 import minigrad as mg
 from minigrad import cuda, memory, sim
 from minigrad.autograd.graph import save_on_cpu
+from minigrad.backend import memory_of
 from minigrad.errors import UsageError
 from minigrad.func import grad
 from minigrad.scoreboard import nestings
@@ -16,6 +17,7 @@ from minigrad.scoreboard.judge import library
 from minigrad.scoreboard.programs import checkpointed, plain
 from minigrad.state import current, watched
 from minigrad.utils.checkpoint import checkpoint
+from tests.laws.cases import cases
 
 N = 1000
 BOTH = pytest.mark.parametrize("where", ["cpu", "sim"])
@@ -173,6 +175,18 @@ def test_cpu_and_sim_count_the_same(nesting, region):
                 nestings.run(torch, nesting, region, body, where)
         counts.append((m.live, m.peak, m.allocations))
     assert counts[0] == counts[1]
+
+
+@cases(wanted=lambda case: case.name != "pointwise.conj")
+def test_the_output_of_a_row_is_a_view_or_has_memory_of_its_own_and_no_more(case, device):
+    """So that bytes by storage, as a device counts them, are the bytes that are in use.  conj is asked of complex tensors only."""
+    args = case.tensors(0, "cpu")
+    outs = case.call(*args, **case.params("cpu"))
+    for out in outs if isinstance(outs, tuple) else (outs,):
+        if out.device.kind == "cpu" and out.store is None:
+            memory = memory_of(out.value)
+            assert memory.nbytes == out.value.nbytes
+            assert not any(memory_of(x.value) is memory for x in args if isinstance(x, mg.Tensor))
 
 
 # ---------------------------------------------------------------- what a block counts
