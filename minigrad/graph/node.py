@@ -84,7 +84,7 @@ class AccumulateGrad:
 
     def name(self) -> str:
         """As torch's."""
-        return "struct torch::autograd::AccumulateGrad"
+        return "torch::autograd::AccumulateGrad"
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:

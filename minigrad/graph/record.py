@@ -119,10 +119,17 @@ class OpNode(Node):
                 tell(current().watchers, "release", self.owner, self)
 
     def saved_tensor(self, name: str) -> Any:
-        """What is saved under its name in the row (x0, out, ...), unpacked: in a checkpointed region that runs it again."""
+        """What is saved under its name in the row (x0, out, ...), unpacked: in a checkpointed region that runs it again.
+
+        None where no input that requires grad needs it, as in torch.
+        """
+        plan = self.plan
+        if name not in plan.op.saves:
+            msg = f"{self.name()} saves {', '.join(plan.op.saves) or 'nothing'}, and no {name}."
+            raise AttributeError(msg)
         if self.saved is None:
             raise already_freed(self.name())
-        return self._unpack(self.plan.saves.index(name), create_graph=True)
+        return self._unpack(plan.saves.index(name), create_graph=True) if name in plan.saves else None
 
     # torch's names, as properties: a __getattr__ would make every other attribute of a node slow
     _saved_self = property(lambda self: self.saved_tensor("x0"))

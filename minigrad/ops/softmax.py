@@ -56,7 +56,7 @@ _log_softmax: OpFunction = row(
 
 def _along(f: OpFunction, x: Tensor, dim: int, dtype: dtype | None) -> Tensor:
     x = x if dtype is None else x.to(dtype)
-    if x.dtype.category < FLOAT:
+    if x.dtype.category != FLOAT:
         msg = f'"{f.__name__}" not implemented for {x.dtype}: give it a floating tensor, or a dtype.'
         raise NotImplementedError(msg)
     return along(f, x, dim)  # type: ignore[no-any-return]
