@@ -12,7 +12,7 @@ from . import special
 from .batching import elementwise
 from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose
 from .creation import zeros_like
-from .pointwise import conj, erf, exp, tanh
+from .pointwise import conj, erf, exp, sgn, tanh
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,8 +209,13 @@ def _log_sigmoid_outs(xp: Any, x0: Array) -> tuple[Array, Array]:
     return _log_sigmoid_kernel(xp, x0), xp.exp(-xp.abs(x0))
 
 
+def _log_sigmoid_vjp(ct: list[Any], x0: Tensor, out1: Tensor) -> Tensor:
+    parts = [g * slope for g, slope in zip(ct, (sigmoid(-x0), -sgn(x0) * out1), strict=True) if g is not None]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]  # type: ignore[no-any-return]
+
+
 _log_sigmoid = row("log_sigmoid", _log_sigmoid_outs, outs=2, saves=("x0", "out1"), batch=elementwise,
-                   vjp=(lambda ct, x0: ct[0] * sigmoid(-x0),), jvp=lambda dx, x0: [dx[0] * sigmoid(-x0), None])
+                   vjp=(_log_sigmoid_vjp,), jvp=lambda dx, x0, out1: [dx[0] * sigmoid(-x0), dx[0] * (-sgn(x0) * out1)])
 
 
 def logsigmoid(x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
-from .batching import Batched, Bdims, Params, Values, elementwise, to_front
+from .batching import Batched, Bdims, Params, Values, elementwise, rank, to_front
 from .pointwise import add_row, conj
 from .reduction import sum as sum_over
 from .shape import (
@@ -167,7 +167,10 @@ def _mv_left_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Para
 
 
 def _outer_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    return op.call(*[to_front(x, b) for x, b in zip(values, bdims, strict=True)]), 0
+    ranks = [rank(x, b) for x, b in zip(values, bdims, strict=True)]
+    fronts = [x if b is None else _view(to_front(x, b), shape=(size, *[1] * (max(ranks) - r), *x.shape[:b], *x.shape[b + 1:]))
+              for x, b, r in zip(values, bdims, ranks, strict=True)]
+    return op.call(*fronts), 0
 
 
 def _last(x: Tensor) -> Tensor:
