@@ -30,10 +30,10 @@ Variable = Tensor
 
 def __getattr__(name: str) -> object:
     """Import what few programs need when one asks for it."""
-    if name == "functional":
+    if name in ("functional", "graph"):
         from importlib import import_module  # noqa: PLC0415
 
-        return import_module(".functional", __name__)
+        return import_module(f".{name}", __name__)
     msg = f"module 'minigrad.autograd' has no attribute {name!r}"
     raise AttributeError(msg)
 

@@ -212,6 +212,13 @@ def test_minigrad_itself_imports_nothing_of_this():
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("name", ["autograd.graph", "utils.checkpoint", "nn.functional", "func", "cuda", "sim", "memory", "tracing"])
+def test_a_module_is_reached_from_minigrad_without_importing_it(name):
+    code = f"import minigrad; print(minigrad.{name}.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603  our own code
+    assert done.stdout == f"minigrad.{name}\n"
+
+
 def test_the_module_runs():
     done = subprocess.run([sys.executable, "-m", "minigrad", "show", "vjp-later"], capture_output=True, text=True, check=True)
     assert "backward grad@1" in done.stdout
