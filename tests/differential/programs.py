@@ -1197,6 +1197,11 @@ def vmap_of_constants_and_indices(t):
 
 
 @program
+def vmap_out_dims_of_what_is_no_batch(t):
+    return t.func.vmap(lambda a: t.ones(3), out_dims=1)(mat(t))
+
+
+@program
 def per_sample_gradients(t):
     w, xs = vec(t), mat(t)
     return t.func.vmap(t.func.grad(lambda v, x: (v * x).sin().sum()), in_dims=(None, 0))(w, xs)
