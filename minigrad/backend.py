@@ -217,6 +217,8 @@ def memory_of(array: Array) -> Array:
 
 def share_memory(a: Array, b: Array) -> bool:
     """Whether two arrays of one device may overlap."""
+    if a.base is not None and (a.base is b or a.base is b.base):
+        return True
     if isinstance(a, HOST_ARRAY):
         return bool(numpy.may_share_memory(a, b))
     return bool(a.data.mem.ptr == b.data.mem.ptr)

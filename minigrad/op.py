@@ -8,6 +8,7 @@ be made.  Rules are ordinary functions of ops on tensors, so they nest; what a r
     shape0 ..   logical shapes of the inputs, `shapes` all of them; any other name is a keyword parameter of the op
 
 A vjp may read only what `saves` declares (in the order torch saves it), so nothing is kept that hooks cannot see.
+[NOTE what-is-saved]
 
 `bind` finds the highest level that an argument belongs to and lets its interpreter process the op; where no argument
 belongs to a level, the kernel runs and level 0 records.  Levels that no argument belongs to cost nothing.
@@ -27,7 +28,7 @@ from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, UsageError
 from .state import State, below, current, show, tell, using, watched
-from .tensor import Tensor, fresh, link, storage_of
+from .tensor import Tensor, base_tensor, fresh, link, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -365,7 +366,7 @@ def _wrap(op: Op, made: Array, args: tuple[Any, ...], device: Device) -> Tensor:
         return made
     array = made if type(made) is HOST_ARRAY else as_array(made, device)
     if op.view and share_memory(array, args[0].value):
-        return fresh(array, args[0].dtype, device, storage_of(args[0]))
+        return base_tensor(array, args[0].kind, array.shape, storage_of(args[0]))
     return fresh(array, dtype_of(array), device)
 
 
