@@ -89,7 +89,7 @@ class Offloading:
         self.count = 0
 
     def pack(self, base: Tensor) -> OnHost | Tensor:
-        """A tensor of a device as a host copy; one that is on the host, or skipped, as it is."""
+        """A tensor of a device as a host copy; one that is on the host, or skipped, as it is. [NOTE host-tensors-stay]"""
         if base.device is CPU or (self.skip is not None and self.skip(base)):
             return alias(base)
         store = storage_of(base)

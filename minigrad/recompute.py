@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from .region import Region
 
 INPUTS: Any = "inputs"
-"""The level of an inner region's inputs among its parent's slots: a recomputation for any level fills them."""
+"""The level of an inner region's inputs among its parent's slots: recomputing for any level fills them. [NOTE nested-regions]"""
 
 
 class Slot:
-    """What a node keeps of a save inside a region: its place in the frame, and what it must look like."""
+    """What a node keeps of a region's save: its place in the frame, and what it must look like. [NOTE slots-per-level]"""
 
     __slots__ = ("__weakref__", "frame", "index", "level", "looks", "site")
 

@@ -2,6 +2,7 @@
 
 Entering a context replaces the value; leaving it puts the OLD VALUE back, never an inverse operation.  Taking a
 snapshot is reading the variable.  A level is an interpreter object, compared by identity: its number is for people.
+[NOTE levels-are-objects]
 
 Upstream: the DynamicLayer stack and every other thread-local that at::ThreadLocalState carries.
 """
@@ -33,7 +34,7 @@ class State:
     hooks: Hooks | None = None
     """The innermost saved-tensor hooks."""
     hooks_disabled: str | None = None
-    """The message of `disable_saved_tensors_hooks`, where it is in force."""
+    """The message of `disable_saved_tensors_hooks`, where it is in force. [NOTE disabled-hooks]"""
     watchers: tuple[Watcher, ...] = ()
     """Those who are told of every op: traces and checkpoint frames.  Where there are none, ops take their fast path."""
     run: object | None = None
@@ -138,7 +139,7 @@ def below(me: Interpreter) -> State:
 
 
 def show(state: State | None = None) -> str:
-    """The level stack for people: `base < vmap@1 < grad@2`."""
+    """The level stack for people: `base < vmap@1 < grad@2`. [NOTE the-stack-is-shown]"""
     levels = (state or _STATE.get()).levels
     return " < ".join(["base", *(str(me) for me in levels)])
 

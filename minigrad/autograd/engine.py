@@ -1,6 +1,7 @@
 """The engine: cotangents walk down the graph of one level, the newest node first.
 
 Consumers are younger than what they consume, so the order of age is an order of dependence: nothing waits in a queue.
+[NOTE age-of-nodes]
 Without create_graph the cotangents of a level are tensors one storey down; with it they are tensors of the level, and the
 backward is recorded like any other program.  Nothing recurses with the length of the graph.
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One backward run; recomputed values live as long as it does."""
+    """One backward run; recomputed values live as long as it does. [NOTE recomputed-values-live-once]"""
 
     __slots__ = ("__weakref__",)
 

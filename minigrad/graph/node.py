@@ -1,7 +1,7 @@
 """The graph of one level: what a node is, for the engine that walks it and for those who hook into it.
 
 A node's edges lead to the nodes, or leaf tensors, its cotangents go to; nothing leads back, so no graph holds a cycle and
-reference counting alone frees it.
+reference counting alone frees it. [NOTE no-cycles]
 
 Upstream: torch/csrc/autograd/function.h (Node, Edge).
 """

@@ -53,7 +53,7 @@ class Hooks:
         self.outer = outer
 
     def manager(self, owner: Interpreter | None) -> Hooks | None:
-        """Who manages a save of that level: these hooks, ones further out, or nobody."""
+        """Who manages a save of that level: these hooks, ones further out, or nobody. [NOTE hooks-at-every-level]"""
         return self
 
     def pack(self, base: Tensor, site: Site) -> Any:
@@ -68,6 +68,7 @@ class Hooks:
 class UserHooks(Hooks):
     """A pair of functions.  They run below every transform, with nothing recorded and no hooks in force.
 
+    Neither may write to what it is given. [NOTE hooks-do-not-mutate]
     With `compose`, what pack returns (a tensor) goes on to the next hooks outside. [NOTE hooks-compose]
     """
 
@@ -232,7 +233,7 @@ def keep(value: Tensor) -> SavedTensor | SavedBase | Storage:
 def keep_base(x: Tensor) -> SavedBase | Storage:
     """Keep what a base tensor holds, and not the tensor: an in-place op may give that a node which leads here.
 
-    Where it is all of its memory, and that was never written to, the storage says everything.
+    Where it is all of its memory, and that was never written to, the storage says everything. [NOTE outputs-own-nothing]
     """
     store = x.store
     if store is None:  # storage_of, written out: every recorded op of a chain comes by here
@@ -254,14 +255,14 @@ def keep_base(x: Tensor) -> SavedBase | Storage:
 
 
 def _unlinked(packed: Any) -> Any:
-    """Keep an alias of a tensor that has a graph: what is saved must not own a node. [NOTE layers-remember]"""
+    """Keep an alias of a tensor that has a graph: what is saved must not own a node. [NOTE outputs-own-nothing]"""
     if isinstance(packed, Tensor) and packed.owner is None and packed.node is not None and packed.node is not LEAF:
         return alias(packed)
     return packed
 
 
 def _watch(packed: Any) -> tuple[Any, int] | None:
-    """What to compare where pack returned a tensor: H5, the version check of plain saving."""
+    """What to compare where pack returned a tensor: the version check of plain saving. [NOTE aliasing-hooks]"""
     if not isinstance(packed, Tensor):
         return None
     store = storage_of(bottom(packed))

@@ -1,4 +1,4 @@
-"""The grad interpreter: level 0's machine again, one storey up.
+"""The grad interpreter: level 0's machine again, one storey up. [NOTE level-zero]
 
 Each op runs one storey down; where an argument of this level requires grad, a node of this level's graph remembers it.
 
