@@ -1,5 +1,9 @@
-"""minigrad."""
-from . import methods
+"""minigrad: an autograd engine and transforms in which checkpoint and save_on_cpu compose with everything.
+
+The public names, under torch's; nothing else.  Start reading at docs/reading.md.
+"""
+
+from . import methods as methods
 from .ops.creation import (
     arange as arange, as_tensor as as_tensor, empty as empty, empty_like as empty_like, eye as eye, from_dlpack as from_dlpack,
     from_numpy as from_numpy, full as full, full_like as full_like, linspace as linspace, ones as ones, ones_like as ones_like,
@@ -64,6 +68,7 @@ from .ops.subscript import index_put as index_put
 from . import autograd as autograd, func as func, linalg as linalg
 from .autograd import (
     enable_grad as enable_grad, is_grad_enabled as is_grad_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled,
+    shallow_detach as shallow_detach,
 )
 from .backend import Device as device
 from .dtypes import (
@@ -108,7 +113,8 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> object:
     """Import a package when a program first asks for it."""
     if name in ("cuda", "memory", "nn", "sim", "testing", "tracing", "utils"):
-        from importlib import import_module
+        from importlib import import_module  # noqa: PLC0415  only then
 
         return import_module(f".{name}", __name__)
-    raise AttributeError(f"module 'minigrad' has no attribute {name!r}")
+    msg = f"module 'minigrad' has no attribute {name!r}"
+    raise AttributeError(msg)

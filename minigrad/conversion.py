@@ -62,6 +62,7 @@ def numpy(x: Tensor) -> Array:
 
 
 def array(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
+    """As numpy asks for it."""
     array = x.numpy()
     return array if dtype is None else array.astype(dtype)
 
@@ -81,6 +82,7 @@ def item(x: Tensor) -> Any:
 
 
 def boolean(x: Tensor) -> bool:
+    """The truth of the one element."""
     if x.numel() != 1:
         msg = f"Boolean value of Tensor with {'more than one value' if x.numel() else 'no values'} is ambiguous"
         raise UsageError(msg)
@@ -95,18 +97,22 @@ def _only(x: Tensor) -> Any:
 
 
 def floating(x: Tensor) -> float:
+    """The one element as a float."""
     return float(_only(x))
 
 
 def integer(x: Tensor) -> int:
+    """The one element as an int."""
     return int(_only(x))
 
 
 def complex_number(x: Tensor) -> complex:
+    """The one element as a complex number."""
     return complex(_only(x))
 
 
 def index(x: Tensor) -> int:
+    """The one element of an integer tensor, where python wants an index."""
     if x.dtype.is_floating_point or x.dtype.is_complex or x.numel() != 1:
         msg = "only integer tensors of a single element can be converted to an index"
         raise TypeError(msg)
@@ -114,22 +120,27 @@ def index(x: Tensor) -> int:
 
 
 def formatted(x: Tensor, spec: str) -> str:
+    """The one element in a format, or the text."""
     return format(x.item(), spec) if spec and x.ndim == 0 else repr(x)
 
 
 def dlpack(x: Tensor, **kwargs: Any) -> Any:
+    """The host array for DLPack, shared."""
     return x.numpy().__dlpack__(**kwargs)
 
 
 def dlpack_device(x: Tensor) -> Any:
+    """Where the array is, for DLPack."""
     return logical(x, "__dlpack_device__").__dlpack_device__()
 
 
 def reduced(x: Tensor) -> Any:
+    """What pickle keeps: data, device and whether it is a leaf."""
     return _unpickled, (logical(x, "pickle"), str(x.device), x.node is LEAF, x.extra and x.extra.role)
 
 
 def deepcopied(x: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy of a leaf.  Raises UsageError for a computed tensor."""
     if not x.is_leaf:
         msg = "only leaf tensors can be deep-copied: a copy of a computed tensor would have no graph. Use clone()."
         raise UsageError(msg)

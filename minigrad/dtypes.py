@@ -5,7 +5,10 @@ Source: torch.result_type, torch.promote_types (c10/core/ScalarType.h, aten/src/
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 BOOL, INT, FLOAT, COMPLEX = range(4)
 

@@ -82,7 +82,7 @@ def _tensors(leaves: Sequence[Any], what: str) -> None:
 def _with_aux(out: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
     if not has_aux:
         return out, None
-    if not (isinstance(out, tuple) and len(out) == 2):  # noqa: PLR2004
+    if not (isinstance(out, tuple) and len(out) == 2):
         msg = f"{what}: output of function f should be a tuple: (output, aux) if has_aux is True"
         raise UsageError(msg)
     return out
@@ -362,7 +362,8 @@ def _rows(stacked: Tensor, like: list[Tensor], dim: int) -> list[Tensor]:
     return [reshape(p, *p.shape[:dim], *x.shape, *p.shape[dim + 1:]) for p, x in zip(parts, like, strict=True)]
 
 
-def jacrev(f: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable[..., Any]:
+def jacrev(f: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False,
+           chunk_size: int | None = None) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of f by reverse mode: output shape + input shape, for each pair.
 
     Output and the arguments at argnums may be pytrees: the result is a nest of the output's structure holding nests of the
@@ -386,7 +387,8 @@ def jacrev(f: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False
     return wrapper
 
 
-def jacfwd(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable[..., Any]:
+def jacfwd(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *,
+           randomness: str = "error") -> Callable[..., Any]:
     """Return a function that computes the Jacobian of f by forward mode; the result is shaped as jacrev's.
 
     Source: torch.func.jacfwd.

@@ -22,11 +22,11 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from .graph.plan import Plan
-from .graph.record import NO_PARAMS, record, record_binary, record_unary
 from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, share_memory
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, UsageError
+from .graph.plan import Plan
+from .graph.record import NO_PARAMS, record, record_binary, record_unary
 from .state import State, below, current, show, tell, using, watched
 from .tensor import Tensor, base_tensor, fresh, link, storage_of
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .region import Region
 
 INPUTS: Any = "inputs"
-"""The level of an inner region's inputs among its parent's slots: recomputing for any level fills them. [NOTE nested-regions]"""
+"""The level of an inner region's inputs among its parent's slots: any recomputation fills them. [NOTE nested-regions]"""
 
 
 class Slot:
@@ -118,8 +118,9 @@ class Frame(Hooks):
 
         def region() -> None:
             began = current()
-            state = began._replace(hooks=refill, run=None, recomputing=next_number(), streams=self.region.streams(began.streams),
-                                   watchers=(refill.log, *now.watchers) if refill.log else now.watchers)
+            state = began._replace(
+                hooks=refill, run=None, recomputing=next_number(), streams=self.region.streams(began.streams),
+                watchers=(refill.log, *now.watchers) if refill.log else now.watchers)
             with using(state), self.again or nullcontext():
                 try:
                     self.function(*args, **kwargs)
@@ -142,8 +143,9 @@ class Frame(Hooks):
         got = "" if refill is None else f", and {refill.counts.get(slot.level, 0)} during recomputation"
         return CheckpointError(
             "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation: "
-            f"{known} in the forward at {slot.site.owner or 'level 0'}{got}; the first one missing is {slot.site}. The function "
-            f"must do the same when it runs again: no state that changes between runs.{self.logs(refill)} [level stack: {show()}]")
+            f"{known} in the forward at {slot.site.owner or 'level 0'}{got}; the first one missing is {slot.site}. The "
+            f"function must do the same when it runs again: no state that changes between runs.{self.logs(refill)} "
+            f"[level stack: {show()}]")
 
     def logs(self, refill: Refill | None) -> str:
         """Both runs op by op, where debug asked for that."""
@@ -228,9 +230,9 @@ class Refill(Hooks):
         what = "Recomputed values for the following tensors have different " + (
             "values (checksums)" if looks[:3] == slot.looks[:3] else "metadata")
         return CheckpointError(
-            f"torch.utils.checkpoint: {what} than during the forward pass: save {slot.index} of {slot.site.owner or 'level 0'}, "
-            f"{slot.site.name} of {slot.site.node}, was {_text(slot.looks)}; the recomputation saved {site.name} of {site.node}, "
-            f"{_text(looks)}.{self.frame.logs(self)} [level stack: {show()}]")
+            f"torch.utils.checkpoint: {what} than during the forward pass: save {slot.index} of "
+            f"{slot.site.owner or 'level 0'}, {slot.site.name} of {slot.site.node}, was {_text(slot.looks)}; the "
+            f"recomputation saved {site.name} of {site.node}, {_text(looks)}.{self.frame.logs(self)} [level stack: {show()}]")
 
     def _more(self, site: Site) -> CheckpointError:
         return CheckpointError(

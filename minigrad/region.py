@@ -11,11 +11,11 @@ from weakref import ref
 
 from .errors import CheckpointError
 from .state import State, Watcher, show
-from .storage import Storage
 from .tensor import Tensor, storage_of
 
 if TYPE_CHECKING:
     from .interpreters.base import Interpreter
+    from .storage import Storage
 
 
 class Region(Watcher):
@@ -65,10 +65,10 @@ class Region(Watcher):
         for r, version in self.versions.items():
             store = r()
             if store is not None and store.version != version:
-                msg = (f"one of the tensors that the checkpointed function reads ({store.array.dtype} {list(store.array.shape)}) "
+                msg = (f"a tensor that the checkpointed function reads ({store.kind.dtype} {list(store.array.shape)}) "
                        f"has been modified by an inplace operation after its forward: it is at version {store.version}, "
-                       f"expected version {version}. The recomputation would compute something else. Run the backward first, or "
-                       f"pass a clone. [level stack: {show()}] [NOTE captured-tensors]")
+                       f"expected version {version}. The recomputation would compute something else. Run the backward first, "
+                       f"or pass a clone. [level stack: {show()}] [NOTE captured-tensors]")
                 raise CheckpointError(msg)
 
     def streams(self, outside: tuple[tuple[Any, Any], ...]) -> tuple[tuple[Any, Any], ...]:

@@ -22,8 +22,8 @@ from ..tensor import LEAF, Tensor, alias, edge, extra_of, storage_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..interpreters.base import Interpreter
     from ..graph.node import Node
+    from ..interpreters.base import Interpreter
 
 
 class Run:

@@ -50,7 +50,7 @@ class Plan:
         self.keeps_input = self.places == ((0, 0),)
         self.arrays = on_arrays(self.steps) if op.elementwise else None
         # one rule that reads at most one saved tensor and nothing else
-        self.lean = self.steps[0] if (len(self.steps) == 1 and self.steps[0] and not self.joint and len(self.saves) < 2  # noqa: PLR2004
+        self.lean = self.steps[0] if (len(self.steps) == 1 and self.steps[0] and not self.joint and len(self.saves) < 2
                                       and self.steps[0][1] in ((), FIRST)) else None
 
 

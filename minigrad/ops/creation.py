@@ -18,8 +18,8 @@ from ..tensor import Tensor, fresh
 from .batching import to_front
 
 if TYPE_CHECKING:
-    from .batching import Batched, Bdims, Params, Values
     from ..op import Op
+    from .batching import Batched, Bdims, Params, Values
 
 
 def _device(device: str | Device | None) -> Device:
