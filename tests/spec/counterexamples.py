@@ -1,0 +1,293 @@
+"""Switches that break one clause of the design each, at the one place where it is kept.
+
+Each is a context manager.  What follows from it, a wrong number, is what `test_counterexamples.py` and the notes show.
+Several of them are designs that were tried upstream; their docstrings say where.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib import import_module
+from weakref import WeakKeyDictionary, ref
+
+from minigrad import offload, recompute, region, state
+from minigrad.autograd import engine, grad_mode
+from minigrad.graph import saved
+from minigrad.interpreters.base import Interpreter
+from minigrad.interpreters.vmap import VmapInterpreter
+from minigrad.ops import inplace
+
+tensor, record = import_module("minigrad.tensor"), import_module("minigrad.graph.record")
+_MISSING = object()
+
+
+@contextmanager
+def replaced(owner, **attributes):
+    """Put other attributes on a module or class, and the old ones back."""
+    before = {name: vars(owner).get(name, _MISSING) for name in attributes}
+    for name, value in attributes.items():
+        setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+
+
+# ---------------------------------------------------------------- the State and its levels
+def levels_left_by_popping():
+    """Leaving a level undoes its entry, a pop, instead of putting the old State back."""
+    def leave(self, *error):
+        now = state.current()
+        state._STATE.set(now._replace(levels=now.levels[:-1]))
+    return replaced(state.level, __exit__=leave)
+
+
+def levels_compared_by_number():
+    """Two levels are the same where their numbers are, as in torch's DynamicLayer stack."""
+    return replaced(Interpreter, __eq__=lambda a, b: isinstance(b, Interpreter) and a.number == b.number,
+                    __hash__=lambda a: hash(a.number))
+
+
+class _Everything(frozenset):
+    """A set of levels that every level is in."""
+
+    __contains__ = lambda self, level: True
+    __or__ = __sub__ = lambda self, other: self
+
+
+def one_grad_mode_for_all_levels():
+    """`no_grad` turns recording off everywhere, also for levels entered inside it."""
+    enabled = grad_mode._enabled
+    return replaced(grad_mode, _enabled=lambda now, mode: (
+        enabled(now, mode) if mode else now._replace(grad_off=_Everything())))
+
+
+def backward_with_all_grad_modes_off():
+    """A backward without create_graph runs under a no-grad guard for all levels, as torch packs saved variables."""
+    backward = engine.backward
+
+    def guarded(owner, roots, **options):
+        with state.using(state.current()._replace(grad_off=_Everything())):
+            return backward(owner, roots, **options)
+    return replaced(engine, backward=guarded)
+
+
+def escaped_batches_mean_their_value():
+    """A tensor that escaped from vmap is taken for the tensor one storey down, as one of grad is."""
+    return replaced(VmapInterpreter, escaped=Interpreter.escaped)
+
+
+def nodes_in_depth_first_order():
+    """The engine runs nodes in the order in which a depth-first walk meets them."""
+    reachable = engine._reachable
+
+    def walk(roots):
+        _, ends = reachable(roots)
+        order, todo = {}, list(reversed(roots))
+        while todo:
+            node = todo.pop()
+            if type(node) is not tensor.Tensor and node not in order:
+                order[node] = None
+                todo.extend(reversed(node.targets))
+        return list(reversed(order)), ends
+    return replaced(engine, _reachable=walk)
+
+
+def views_that_are_not_told():
+    """An in-place op gives the written tensor its new edge, and its views keep their old one."""
+    return replaced(inplace, views_of=lambda root: [])
+
+
+# ---------------------------------------------------------------- saving
+def detach_every_level():
+    """Packing detaches the tensor, at every level.  `x.detach()` in torch's `_recomputation_hook`: the 0 of the seeds."""
+    peel = tensor.peel
+    return replaced(saved, peel=lambda x, *, edges: peel(x.detach() if edges else x, edges=edges))
+
+
+def save_the_outermost():
+    """Save the outermost tensor of each storage and unwrap it; which save is outermost is guessed: the first (#89159)."""
+    peel, guessed = tensor.peel, WeakKeyDictionary()
+
+    def first_seen(x, *, edges):
+        bases, rebuild = peel(x, edges=edges)
+        return bases, guessed.setdefault(bases[0].untyped_storage(), rebuild)
+    return replaced(saved, peel=first_seen)
+
+
+def hooks_in_one_graph():
+    """Hooks are asked about the saves of the innermost level alone; the graphs below it save plainly."""
+    def innermost(self, owner):
+        levels = state.current().levels
+        return self if owner is (levels[-1] if levels else None) else None
+    return replaced(saved.UserHooks, manager=innermost)
+
+
+def checkpoint_in_one_graph():
+    """A region manages the saves of the innermost level it was entered at; the graphs below it save plainly."""
+    return replaced(recompute.Frame, manager=lambda self, owner: (
+        self if owner is (self.levels[-1] if self.levels else None) else None))
+
+
+def levels_that_hide_hooks():
+    """A level starts without saved-tensor hooks: those around a transform do not see what happens inside it."""
+    def enter(self):
+        outside = state.current()
+        self.me.enter(outside)
+        self.scope = state.using(outside._replace(levels=(*outside.levels, self.me), hooks=None))
+        self.scope.__enter__()
+        return self.me
+    return replaced(state.level, __enter__=enter)
+
+
+class _Handle:
+    """A saved tensor that is the very handle the program has, with its edge."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def unpack(self):
+        return self.x
+
+
+def outputs_saved_with_their_node():
+    """A node keeps the output as the program has it, which owns the node (#115255)."""
+    return replaced(record, keep_base=_Handle)
+
+
+def packed_tensors_unwatched():
+    """What hooks return has no version check, as in torch."""
+    return replaced(saved, _watch=lambda packed: None)
+
+
+# ---------------------------------------------------------------- checkpoint
+class _Here:
+    """In the place of the captured context: the one where the backward runs, with grad mode on, as torch does."""
+
+    def copy(self):
+        return self
+
+    def run(self, f):
+        with state.using(state.current()._replace(grad_off=frozenset())):
+            return f()
+
+
+def recompute_where_the_backward_runs():
+    """The recomputation runs in the backward's State and context variables, not in the forward's."""
+    return replaced(recompute, copy_context=_Here)
+
+
+@contextmanager
+def one_list_of_slots():
+    """Saves are numbered as they come, whatever their level: `_CheckpointFrame.weak_holders` is one list."""
+    def pack(self, base, site):
+        index = self.counts[None] = self.counts.get(None, -1) + 1
+        slot = recompute.Slot(self, None, index, base, site)
+        self.slots.setdefault(None, {})[index] = ref(slot)
+        return slot
+
+    class AnyLevel(recompute.Refill):
+        def __init__(self, frame, level, table):
+            super().__init__(frame, None, table)
+
+        def manager(self, owner):
+            return self
+
+        def pack(self, base, site):
+            return super().pack(base, saved.Site(None, site.node, site.name))
+
+    with replaced(recompute.Frame, pack=pack), replaced(recompute, Refill=AnyLevel):
+        yield
+
+
+def frames_that_manage_every_level():
+    """A region also manages the saves of levels that are entered, and differentiated, inside it."""
+    return replaced(recompute.Frame, manager=lambda self, owner: self)
+
+
+def arguments_with_edges():
+    """The arguments of a recomputation are those of the forward, with their edges."""
+    return replaced(recompute, _fresh=lambda x: x)
+
+
+def captured_tensors_unchecked():
+    """Nobody looks whether what the region read was written to since."""
+    return replaced(region.Region, check=lambda self: None)
+
+
+def streams_not_replayed():
+    """The recomputation draws on from where the streams stand."""
+    return replaced(region.Region, streams=lambda self, outside: outside)
+
+
+def streams_replayed_in_place():
+    """The recomputation winds the generators themselves back, which is what torch's fork_rng does (#96764)."""
+    def rewind(self, outside):
+        for generator, place in (self.draws or {}).items():
+            generator.place = place
+        return outside
+    return replaced(region.Region, streams=rewind)
+
+
+class _StopException(Exception):
+    def __init__(self, refill):
+        super().__init__()
+        self.refill = refill
+
+
+def early_stop_is_an_exception():
+    """The end of a recomputation is an ordinary Exception, as torch's _StopRecomputationError."""
+    return replaced(recompute, Stop=_StopException)
+
+
+def values_unchecked():
+    """determinism_check="values" compares what "default" does."""
+    return replaced(recompute.Frame, look=lambda self, base: (base.value.shape, base.dtype, base.device))
+
+
+def accumulate_again():
+    """A backward inside a region accumulates into leaves also when the region runs again."""
+    return replaced(engine, done_before=lambda leaf: False)
+
+
+class _Lasting(dict):
+    def pop(self, key):
+        return self[key]
+
+
+def recomputed_values_kept():
+    """A recomputed value stays after it was handed out, until the backward run ends."""
+    unpack = recompute.Frame.unpack
+
+    def lasting(self, packed, asking):
+        if (run := state.current().run) is not None:
+            self.filled.setdefault(run, {}).setdefault(packed.level, _Lasting())
+        return unpack(self, packed, asking)
+    return replaced(recompute.Frame, unpack=lasting)
+
+
+# ---------------------------------------------------------------- save_on_cpu
+def host_copies_keyed_by(key):
+    """One host copy for each `key(tensor)`, kept for good: `id`, the address, the first element (#89166)."""
+    def pack(self, base):
+        made, k = vars(self).setdefault("made", {}), key(base)
+        if k not in made:
+            self.count += 1
+            made[k] = offload.OnHost(offload.HostCopy(base.value, base.kind), base.value, base)
+        return made[k]
+    return replaced(offload.Offloading, pack=pack)
+
+
+def host_tensors_copied():
+    """A tensor that is on the host already is copied, as with pin_memory."""
+    return host_copies_keyed_by(lambda x: object())
+
+
+def contiguous_copies():
+    """A tensor comes back in the standard strides (ms-swift#10157)."""
+    restored = offload.OnHost.restored
+    return replaced(offload.OnHost, restored=lambda self: restored(self).contiguous())

@@ -1,0 +1,147 @@
+"""What spec tests count with: packs, calls, memory that is alive, levels that do something.
+
+All of it is integers.  Nothing here is measured, and nothing asks the code under test for its opinion.
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from types import FunctionType
+from weakref import ref
+
+import minigrad as mg
+from minigrad.autograd.graph import saved_tensors_hooks
+from minigrad.func import grad
+from minigrad.state import Watcher, current, using
+
+
+def t(data, **options):
+    """A float64 tensor on the device of the tests."""
+    return mg.tensor(data, dtype=mg.float64, **options)
+
+
+def sin_sin(x):
+    """The body of the seeds: two ops, and two saves at each level that differentiates it."""
+    return mg.sin(mg.sin(x))
+
+
+def nth(n, f):
+    """grad of grad of ... f, n times."""
+    for _ in range(n):
+        f = grad(f)
+    return f
+
+
+def chain(n):
+    """A body of n sines, and of n saves."""
+    def body(x):
+        for _ in range(n):
+            x = mg.sin(x)
+        return x
+    return body
+
+
+class Counted:
+    """A function that knows how often it was called."""
+
+    def __init__(self, f):
+        self.f = f
+        self.calls = 0
+
+    def __call__(self, *args, **kwargs):
+        self.calls += 1
+        return self.f(*args, **kwargs)
+
+
+class Packed(saved_tensors_hooks):
+    """Identity hooks that keep a list of what they saw, as (shape, bytes)."""
+
+    def __init__(self, **options):
+        self.seen, self.unpacked = [], 0
+        super().__init__(self._pack, self._unpack, **options)
+
+    def _pack(self, x):
+        self.seen.append((tuple(x.shape), x.numel() * x.element_size()))
+        return x
+
+    def _unpack(self, x):
+        self.unpacked += 1
+        return x
+
+    @property
+    def count(self):
+        return len(self.seen)
+
+
+class Alive:
+    """Weak references to the memory of the tensors it was shown."""
+
+    def __init__(self):
+        self.refs = []
+
+    def see(self, x):
+        """Remember the memory of `x`, and return `x`."""
+        self.refs.append(ref(x.untyped_storage()))
+        return x
+
+    def count(self, first=0, last=None):
+        """How many of them are alive."""
+        return sum(r() is not None for r in self.refs[first:last])
+
+
+class Recomputations(Watcher):
+    """The level that asked, of every recomputation."""
+
+    def __init__(self):
+        self.levels = []
+
+    def notice(self, event, owner, subject, detail):
+        if event == "recompute":
+            self.levels.append(str(owner or "level 0"))
+
+
+class OpsByLevel(Watcher):
+    """The names of the ops that each level processed; those at the bottom under `base`."""
+
+    def __init__(self):
+        self.names = {}
+
+    def notice(self, event, owner, subject, detail):
+        if event == "op":
+            self.names.setdefault(str(owner or "base"), []).append(subject.name)
+
+
+@contextmanager
+def watching(watcher):
+    """Within this context `watcher` is told of everything."""
+    state = current()
+    with using(state._replace(watchers=(watcher, *state.watchers))):
+        yield watcher
+
+
+@contextmanager
+def no_garbage():
+    """Fail where the block leaves something of minigrad, or memory, that only the cyclic collector can free."""
+    gc.freeze()                                            # what is there already is looked at no more
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        yield
+        gc.collect()
+        found = sorted({_name(x) for x in gc.garbage if _is_ours(x)})
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.unfreeze()
+        gc.enable()
+    assert not found, f"only the cyclic collector can free {found}"
+
+
+def _is_ours(x):
+    home = x.__module__ if isinstance(x, FunctionType) else type(x).__module__
+    return str(home).startswith("minigrad") or type(x).__name__ == "ndarray"
+
+
+def _name(x):
+    return x.__qualname__ if isinstance(x, FunctionType) else type(x).__name__

@@ -1,0 +1,581 @@
+"""Every clause that can be broken is broken here, alone, and the wrong number that follows is written down.
+
+The right number beside it is a closed form, or the program without the feature.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from contextvars import ContextVar
+from weakref import ref
+
+import pytest
+
+import minigrad as mg
+from minigrad.autograd import shallow_detach
+from minigrad.autograd.graph import save_on_cpu, saved_tensors_hooks
+from minigrad.errors import CheckpointError, LevelError, UsageError
+from minigrad.func import grad, jvp, linearize, vjp, vmap
+from minigrad.state import current, using
+from minigrad.utils.checkpoint import checkpoint
+from tests.spec import counterexamples as broken
+from tests.spec.instruments import Alive, Counted, Packed, chain, nth, sin_sin, t
+
+# derivatives of sin(sin x) at 5, in closed form
+S, C = math.sin(5.0), math.cos(5.0)
+FIRST = math.cos(S) * C
+SECOND = -math.sin(S) * C * C - math.cos(S) * S
+
+
+def close(a, b):
+    return a == pytest.approx(b, rel=1e-12)
+
+
+def checkpointed(x):
+    return checkpoint(sin_sin, x)
+
+
+def offloaded(x):
+    with save_on_cpu():
+        return sin_sin(x)
+
+
+# ---------------------------------------------------------------- the State and its levels
+def test_popping_a_level_leaks_what_was_set_inside_it():
+    """[NOTE state-is-a-value] S.  Upstream: temporarily_pop_interpreter_stack, which undoes instead of restoring."""
+    def careless(x):
+        mg.autograd.set_grad_enabled(False)
+        return x * x
+
+    def records_afterwards():
+        with using(current()):
+            grad(careless)(t(3.0))
+            return mg.autograd.is_grad_enabled()
+
+    assert records_afterwards() is True
+    with broken.levels_left_by_popping():
+        assert records_afterwards() is False
+
+
+def test_comparing_levels_by_number_makes_linearize_zero():
+    """[NOTE levels-are-objects] S1.  A vjp function's level has gone; the level that now has its number is another one."""
+    def slope():
+        return linearize(sin_sin, t(5.0))[1](t(1.0)).item()
+
+    assert close(slope(), FIRST)
+    with broken.levels_compared_by_number():
+        assert slope() == 0.0
+
+
+def test_one_grad_mode_for_all_levels_makes_grad_under_no_grad_zero():
+    """[NOTE grad-mode-per-level] S3.  Upstream: NOTE [grad and vjp interaction with no_grad], case 1."""
+    def program():
+        with mg.no_grad():
+            return grad(sin_sin)(t(5.0)).item()
+
+    assert close(program(), FIRST)
+    with broken.one_grad_mode_for_all_levels():
+        assert program() == 0.0
+
+
+def test_a_guard_that_turns_all_levels_off_makes_the_second_derivative_zero():
+    """[NOTE grad-mode-per-level] S3.  The C++ no-grad guard around packing: "why did we need to enable grad mode" (#89166)."""
+    assert close(nth(2, sin_sin)(t(5.0)).item(), SECOND)
+    with broken.backward_with_all_grad_modes_off():
+        assert nth(2, sin_sin)(t(5.0)).item() == 0.0
+
+
+def test_an_escaped_batch_that_means_its_value_broadcasts_in_silence():
+    """[NOTE escaped-tensor] S4."""
+    def program():
+        kept = []
+        vmap(lambda x: kept.append(x) or x)(t([1.0, 2.0, 3.0]))
+        return (t(10.0) * kept[0]).tolist()
+
+    with pytest.raises(LevelError):
+        program()
+    with broken.escaped_batches_mean_their_value():
+        assert program() == [10.0, 20.0, 30.0]
+
+
+def test_depth_first_order_runs_a_node_before_its_cotangent_is_complete():
+    """[NOTE age-of-nodes]"""
+    def program():
+        x = t(2.0, requires_grad=True)
+        a = x * x
+        (a + mg.sin(a)).backward()
+        return x.grad.item()
+
+    assert close(program(), 4 * (1 + math.cos(4)))
+    with broken.nodes_in_depth_first_order():
+        assert program() == 4.0
+
+
+def test_views_that_are_not_told_lose_their_gradient():
+    """[NOTE in-place]"""
+    def program():
+        x = t(2.0, requires_grad=True)
+        base = t([0.0, 0.0])
+        first = base[0]
+        base.copy_(mg.stack([x * 3, x]))
+        return first.requires_grad and mg.autograd.grad(first, x)[0].item()
+
+    assert program() == 3.0
+    with broken.views_that_are_not_told():
+        assert program() is False
+
+
+# ---------------------------------------------------------------- saving
+@pytest.mark.parametrize("feature", [checkpointed, offloaded], ids=["checkpoint", "save_on_cpu"])
+def test_detaching_at_every_level_makes_the_second_derivative_zero(feature):
+    """[NOTE layers-remember]  The number of the issue: `grad(grad(checkpoint(f)))` was 0."""
+    with broken.detach_every_level():
+        assert close(grad(feature)(t(5.0)).item(), FIRST)
+        assert grad(grad(feature))(t(5.0)).item() == 0.0
+    assert close(grad(grad(feature))(t(5.0)).item(), SECOND)
+
+
+def test_guessing_which_save_is_outermost_makes_the_second_derivative_zero():
+    """[NOTE layers-remember]  Upstream: pytorch/pytorch#89159."""
+    with broken.save_the_outermost():
+        assert close(grad(offloaded)(t(5.0)).item(), FIRST)
+        assert grad(grad(offloaded))(t(5.0)).item() == 0.0
+    assert close(grad(grad(offloaded))(t(5.0)).item(), SECOND)
+
+
+def test_detach_where_one_level_is_meant_gives_zero_for_2x():
+    """[NOTE shallow-detach]  torch, JAX and MLX have the left column only."""
+    def program(cut):
+        return grad(lambda x: grad(lambda y: (y * cut(x * y)).sum())(x).sum())(t(3.0)).item()
+
+    assert program(lambda x: x.detach()) == 0.0
+    assert program(shallow_detach) == 6.0
+
+
+def test_hooks_in_one_graph_see_half_of_the_saves():
+    """[NOTE hooks-at-every-level] H2.  zou3519's question: "do we install a saved variable hook in both graphs"."""
+    def packs():
+        hooks = Packed()
+
+        def f(x):
+            with hooks:
+                return sin_sin(x)
+        grad(grad(f))(t(5.0))
+        return hooks.count
+
+    assert packs() == 4
+    with broken.hooks_in_one_graph():
+        assert packs() == 2
+
+
+def test_a_checkpoint_in_one_graph_keeps_what_the_other_saves(no_gc):
+    """[NOTE hooks-at-every-level] H2."""
+    def kept_by_the_outer_level():
+        alive, found = Alive(), []
+
+        def body(x):
+            for _ in range(6):
+                x = alive.see(mg.sin(x))
+            return x
+
+        def first_derivative(x):
+            out = grad(lambda y: checkpoint(body, y))(x)
+            found.append(alive.count(0, 6))
+            return out
+        grad(first_derivative)(t(1.0))
+        return found[0]
+
+    assert kept_by_the_outer_level() == 0
+    with broken.checkpoint_in_one_graph():
+        assert kept_by_the_outer_level() == 4
+
+
+def test_levels_that_hide_hooks_offload_nothing():
+    """[NOTE hooks-at-every-level] H2."""
+    def packs():
+        hooks = Packed()
+        with hooks:
+            grad(sin_sin)(t(5.0))
+        return hooks.count
+
+    assert packs() == 2
+    with broken.levels_that_hide_hooks():
+        assert packs() == 0
+
+
+def test_an_output_saved_with_its_node_is_never_freed(no_gc):
+    """[NOTE outputs-own-nothing] H4.  Upstream: pytorch/pytorch#115255."""
+    def freed():
+        x = t(2.0, requires_grad=True)
+        y = mg.exp(x)
+        memory = ref(y.untyped_storage())
+        del y
+        return memory() is None
+
+    assert freed()
+    with broken.outputs_saved_with_their_node():
+        assert not freed()
+    gc.collect()
+
+
+@pytest.mark.parametrize("hooks", [lambda: saved_tensors_hooks(lambda x: x, lambda x: x), save_on_cpu],
+                         ids=["identity", "save_on_cpu"])
+def test_hooks_that_alias_need_the_version_check(hooks, device):
+    """[NOTE aliasing-hooks] H5.  d(a*a)/da at a = 2 is 4; with a written to, torch says 40."""
+    if device != "cpu" and hooks is save_on_cpu:
+        pytest.skip("a device tensor is copied")
+
+    def program():
+        x = t(2.0, requires_grad=True)
+        a = x * 1
+        with hooks():
+            y = a * a
+        with mg.no_grad():
+            a.mul_(10)
+        y.backward()
+        return x.grad.item()
+
+    with pytest.raises(UsageError, match="modified by an inplace operation"):
+        program()
+    with broken.packed_tensors_unwatched():
+        assert program() == 40.0
+
+
+def test_an_unpack_hook_that_writes_makes_the_second_backward_another():
+    """[NOTE hooks-do-not-mutate] H6.  Upstream: pytorch/pytorch#60975."""
+    def two_backwards():
+        x = t(2.0, requires_grad=True)
+        with saved_tensors_hooks(lambda x: x.clone(), lambda x: x.mul_(2)):
+            y = x * x
+        return [mg.autograd.grad(y, x, retain_graph=True)[0].item() for _ in range(2)]
+
+    with pytest.raises(UsageError, match="modified what pack returned"):
+        two_backwards()
+    with broken.packed_tensors_unwatched():
+        assert two_backwards() == [8.0, 16.0]
+
+
+# ---------------------------------------------------------------- checkpoint
+def test_recomputing_where_the_backward_runs_does_not_know_vmap():
+    """[NOTE recompute-under-the-same-state] C1.  Upstream: pytorch/pytorch#165880."""
+    def program():
+        x = t([1.0, 2.0, 3.0], requires_grad=True)
+        vmap(checkpointed)(x).sum().backward()
+        return x.grad.tolist()
+
+    assert program() == pytest.approx([math.cos(math.sin(a)) * math.cos(a) for a in (1, 2, 3)])
+    with broken.recompute_where_the_backward_runs(), pytest.raises(LevelError, match="may have escaped"):
+        program()
+
+
+def test_recomputing_where_the_backward_runs_does_not_know_jvp():
+    """[NOTE recompute-under-the-same-state] C1."""
+    def program():
+        x = t(5.0, requires_grad=True)
+        jvp(checkpointed, (x,), (t(1.0),))[1].backward()
+        return x.grad.item()
+
+    assert close(program(), SECOND)
+    with broken.recompute_where_the_backward_runs(), pytest.raises(CheckpointError, match="different number of tensors"):
+        program()
+
+
+def test_recomputing_where_the_backward_runs_does_not_know_grad():
+    """[NOTE recompute-under-the-same-state] C1: the vjp function is called after its level has gone."""
+    def program():
+        return vjp(checkpointed, t(5.0))[1](t(1.0))[0].item()
+
+    assert close(program(), FIRST)
+    with broken.recompute_where_the_backward_runs(), pytest.raises(CheckpointError, match="different number of tensors"):
+        program()
+
+
+def test_recomputing_with_other_context_variables_gives_another_gradient():
+    """[NOTE recompute-under-the-same-state] S5.  Upstream: pytorch/pytorch#184018, where torch is silently wrong."""
+    scale = ContextVar("scale", default=1.0)
+
+    def program():
+        x = t(1.0, requires_grad=True)
+        before = scale.set(3.0)
+        y = checkpoint(lambda x: mg.sin(x * scale.get()), x)
+        scale.reset(before)
+        y.backward()
+        return x.grad.item()
+
+    assert close(program(), 3 * math.cos(3))
+    with broken.recompute_where_the_backward_runs():
+        assert close(program(), 3 * math.cos(1))
+
+
+def test_frames_that_manage_every_level_ask_a_level_that_is_not_theirs():
+    """[NOTE whose-saves] C2.  zou3519's sandwich: grad_0 of checkpoint(grad_1(f))."""
+    f = Counted(sin_sin)
+
+    def program():
+        f.calls = 0
+        return grad(lambda x: checkpoint(grad(f), x))(t(5.0)).item()
+
+    assert close(program(), SECOND)
+    assert f.calls == 2
+    with broken.frames_that_manage_every_level(), pytest.raises(CheckpointError, match="different number of tensors"):
+        program()
+
+
+def test_one_list_of_slots_hands_out_the_saves_of_another_level():
+    """[NOTE slots-per-level] C3.  The count is right, every shape is right, the number is wrong."""
+    def program():
+        return grad(lambda x: checkpoint(grad(sin_sin), x))(t(5.0)).item()
+
+    assert close(program(), SECOND)
+    with broken.one_list_of_slots():
+        assert program() == pytest.approx(3.870, abs=1e-3)
+
+
+def test_arguments_with_edges_run_the_graph_outside_once_more():
+    """[NOTE arguments-are-fresh] C4: a backward inside the region reaches out of its recomputation."""
+    def program():
+        x, runs = t(2.0, requires_grad=True), []
+        a = x * 1
+        a.register_hook(lambda g: runs.append(g.item()))
+
+        def region(a):
+            b = mg.sin(a * a)
+            b.backward(retain_graph=True)
+            return mg.sin(b)
+        checkpoint(region, a).backward()
+        return len(runs)
+
+    assert program() == 2
+    with broken.arguments_with_edges():
+        assert program() == 3
+
+
+def test_arguments_with_edges_keep_the_graph_outside_alive(no_gc):
+    """[NOTE arguments-are-fresh] C4."""
+    def freed():
+        x = t(2.0, requires_grad=True)
+        a = mg.exp(x)
+        node = ref(a.grad_fn)
+        y = checkpoint(lambda a: x * a.detach(), a)
+        del a
+        return node() is None and y is not None
+
+    assert freed()
+    with broken.arguments_with_edges():
+        assert not freed()
+
+
+def test_captured_tensors_that_are_not_checked_give_a_gradient_at_the_new_value():
+    """[NOTE captured-tensors] C5.  torch is silently wrong here."""
+    def program():
+        x, w = t(1.0, requires_grad=True), t(2.0)
+        y = checkpoint(lambda x: mg.sin(x * w), x)
+        w.mul_(10)
+        y.backward()
+        return x.grad.item()
+
+    with pytest.raises(CheckpointError, match="modified by an inplace operation"):
+        program()
+    with broken.captured_tensors_unchecked():
+        assert close(program(), 20 * math.cos(20))        # 2 cos 2 was asked for
+
+
+def test_streams_that_are_not_replayed_give_the_gradient_of_another_mask():
+    """[NOTE random-streams] C6."""
+    def differ():
+        mg.manual_seed(0)
+        x = t([1.0] * 64, requires_grad=True)
+        y = checkpoint(lambda x: mg.sin(x) * (mg.rand(64) > 0.5).to(x.dtype), x)
+        y.sum().backward()
+        return sum((a != 0) != (b != 0) for a, b in zip(y.tolist(), x.grad.tolist(), strict=True))
+
+    assert differ() == 0
+    with broken.streams_not_replayed():
+        assert differ() > 0
+
+
+def test_streams_replayed_in_place_disturb_whoever_draws_next():
+    """[NOTE random-streams] C6.  Upstream: fork_rng swaps the generator that every thread draws from."""
+    def next_draws(do):
+        mg.manual_seed(0)
+        x = t([1.0] * 4, requires_grad=True)
+        y = do(lambda x: mg.sin(x) * mg.rand(4), x)
+        y.sum().backward()
+        return mg.rand(1).item()
+
+    want = next_draws(lambda f, x: f(x))
+    assert next_draws(checkpoint) == want
+    with broken.streams_replayed_in_place():
+        mg.manual_seed(0)
+        x = t([1.0] * 4, requires_grad=True)
+        y = checkpoint(lambda x: mg.sin(x) * mg.rand(4), x)
+        mine = mg.rand(1).item()
+        y.sum().backward()
+        assert mg.rand(1).item() == mine                   # the same draw a second time
+
+
+def test_an_early_stop_that_is_an_exception_ends_in_the_users_handler():
+    """[NOTE early-stop] C9."""
+    def program():
+        x, handled = t(2.0, requires_grad=True), []
+
+        def region(a):
+            try:
+                return sin_sin(a)
+            except Exception:  # noqa: BLE001  what is tested
+                handled.append("the fallback runs")
+                return a
+        checkpoint(region, x).backward()
+        return handled
+
+    assert program() == []
+    with broken.early_stop_is_an_exception():
+        assert program() == ["the fallback runs"]
+
+
+def test_values_that_are_not_compared_give_the_derivative_of_another_function():
+    """[NOTE recomputation-is-checked] C7."""
+    def program():
+        x, runs = t(1.0, requires_grad=True), []
+
+        def region(x):
+            runs.append(x)
+            return mg.sin(x * len(runs))
+        checkpoint(region, x, determinism_check="values").backward()
+        return x.grad.item()
+
+    with pytest.raises(CheckpointError, match="checksums"):
+        program()
+    with broken.values_unchecked():
+        assert close(program(), math.cos(2))               # cos 1 was asked for
+
+
+def test_accumulating_again_doubles_the_gradient():
+    """[NOTE side-effects-once] C8.  torch accumulates twice."""
+    def program():
+        w, x = t(3.0, requires_grad=True), t(2.0, requires_grad=True)
+
+        def region(x):
+            (w * w).backward()
+            return mg.sin(x)
+        checkpoint(region, x).backward()
+        return w.grad.item()
+
+    assert program() == 6.0
+    with broken.accumulate_again():
+        assert program() == 12.0
+
+
+def test_recomputed_values_that_are_kept_are_alive_at_the_leaf(no_gc):
+    """[NOTE recomputed-values-live-once]  Upstream: NOTE [Nestable Checkpoint], rule 4; pytorch/pytorch#77284."""
+    def alive_at_the_leaf():
+        alive, found = Alive(), []
+
+        def body(x):
+            for _ in range(6):
+                x = alive.see(mg.sin(x))
+            return x
+        x = t(1.0, requires_grad=True)
+        y = checkpoint(body, x)
+        x.register_hook(lambda g: found.append(alive.count(6)))
+        y.backward(retain_graph=True)
+        return found[0]
+
+    assert alive_at_the_leaf() == 0
+    with broken.recomputed_values_kept():
+        assert alive_at_the_leaf() == 5
+
+
+# ---------------------------------------------------------------- save_on_cpu
+def gradients_and_copies(f, *data):
+    """The gradients of sum(f(*tensors on sim)) under save_on_cpu, and the number of host copies."""
+    xs = [t(d).to("sim").requires_grad_() for d in data]
+    with (context := save_on_cpu()):
+        y = f(*xs).sum()
+    y.backward()
+    return [x.grad.cpu().tolist() for x in xs], context.host_copies
+
+
+def first_element(x):
+    return x.cpu().reshape(-1)[0].item()
+
+
+def test_copies_keyed_by_the_first_element_confuse_two_tensors():
+    """[NOTE one-copy] O1.  The trick of pytorch/pytorch#89166."""
+    def program():
+        return gradients_and_copies(lambda a, b: mg.sin(a) + mg.sin(b), [1.0, 2.0], [1.0, 3.0])
+
+    (_, b), copies = program()
+    assert b == pytest.approx([math.cos(1), math.cos(3)]) and copies == 2
+    with broken.host_copies_keyed_by(first_element):
+        (_, b), copies = program()
+        assert b == pytest.approx([math.cos(1), math.cos(2)]) and copies == 1
+
+
+def test_copies_keyed_by_address_confuse_a_square_with_its_transpose():
+    """[NOTE one-copy] O1.  Upstream: ms-swift#10157."""
+    def program():
+        (a,), copies = gradients_and_copies(lambda a: mg.sin(a) + mg.cos(a.t()), [[1.0, 2.0], [3.0, 4.0]])
+        return a[0][1], copies
+
+    assert program() == (pytest.approx(math.cos(2) - math.sin(2)), 1)
+    with broken.host_copies_keyed_by(lambda x: (x.data_ptr(), x.shape)):
+        assert program() == (pytest.approx(math.cos(2) - math.sin(3)), 1)
+
+
+@pytest.mark.parametrize("key", [id, lambda x: x.data_ptr()], ids=["id", "address"])
+def test_copies_keyed_by_what_is_used_again_confuse_the_dead_with_the_living(key):
+    """[NOTE one-copy] O1: "id() gets reused, using data_ptr helps but is also not enough" (#89166)."""
+    def program():
+        def f(x):
+            total = 0
+            for k in range(1, 9):
+                total = total + x * (x.detach() * k)       # a new factor each time, in the memory of the one before
+            return total
+        (g,), copies = gradients_and_copies(f, [1.0])
+        return g[0], copies
+
+    assert program() == (36.0, 8)
+    with broken.host_copies_keyed_by(key):
+        wrong, copies = program()
+        assert wrong != 36.0 and copies < 8
+
+
+def test_a_host_tensor_that_is_copied_loses_its_version_check():
+    """[NOTE host-tensors-stay] O4: the gradient is right, the program's mistake is not told."""
+    def program():
+        x = mg.tensor(2.0, requires_grad=True, device="cpu")
+        a = x * 1
+        with (context := save_on_cpu()):
+            y = a * a
+        with mg.no_grad():
+            a.mul_(10)
+        y.backward()
+        return x.grad.item(), context.host_copies
+
+    with pytest.raises(UsageError, match="modified by an inplace operation"):
+        program()
+    with broken.host_tensors_copied():
+        assert program() == (4.0, 2)
+
+
+def test_copies_that_come_back_contiguous_have_other_strides():
+    """[NOTE one-copy] O2.  Upstream: ms-swift#10157."""
+    def strides():
+        x = t([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).to("sim").requires_grad_()
+        with save_on_cpu():
+            y = mg.sin(x.t())
+        return y.grad_fn._saved_self.stride()
+
+    assert strides() == (1, 3)
+    with broken.contiguous_copies():
+        assert strides() == (2, 1)
+
+
+def test_the_chain_that_the_other_tests_speak_of_has_as_many_saves_as_ops():
+    """[NOTE what-is-saved]"""
+    hooks = Packed()
+    with hooks:
+        grad(chain(10))(t(1.0))
+    assert hooks.count == 10
