@@ -3,6 +3,11 @@
 The public names, under torch's; nothing else.  Start reading at docs/reading.md.
 """
 
+import gc
+
+_collecting = gc.isenabled()
+gc.disable()  # a collection here would cost a third of the import, and nothing that is imported is garbage
+
 from . import methods as methods
 from .ops.creation import (
     arange as arange, as_tensor as as_tensor, empty as empty, empty_like as empty_like, eye as eye, from_dlpack as from_dlpack,
@@ -100,11 +105,13 @@ from .ops.linalg import (
     addmm as addmm, adjoint as adjoint, baddbmm as baddbmm, bmm as bmm, broadcast_shapes as broadcast_shapes, dot as dot,
     einsum as einsum, kron as kron, matmul as matmul, mm as mm, mv as mv, outer as outer, tensordot as tensordot, vdot as vdot,
 )
-from .ops.loss import xlogy as xlogy
 from .ops.random import (
     bernoulli as bernoulli, multinomial as multinomial, normal as normal, rand as rand, rand_like as rand_like,
     randint as randint, randint_like as randint_like, randn as randn, randn_like as randn_like, randperm as randperm,
 )
+
+if _collecting:
+    gc.enable()
 
 Size: type = tuple
 __version__ = "0.1.0"
@@ -112,6 +119,10 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> object:
     """Import a package when a program first asks for it."""
+    if name == "xlogy":
+        from .ops.loss import xlogy  # noqa: PLC0415  a loss, and all losses come with nn
+
+        return xlogy
     if name in ("cuda", "memory", "nn", "sim", "testing", "tracing", "utils"):
         from importlib import import_module  # noqa: PLC0415  only then
 
