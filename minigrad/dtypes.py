@@ -14,7 +14,7 @@ BOOL, INT, FLOAT, COMPLEX = range(4)
 
 
 class dtype:  # noqa: N801  torch spells it so
-    """One element type; there is one object for each, compared by identity."""
+    """One element type; there is one object for each, compared by identity.  Source: torch.dtype."""
 
     __slots__ = ("category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name")
 
@@ -63,7 +63,7 @@ BY_CHAR = {"?": bool_, "B": uint8, "b": int8, "h": int16, "i": int32, "l": int64
 
 
 def promote_types(a: dtype, b: dtype) -> dtype:
-    """The smallest type that holds both, as torch.promote_types (int with float is that float)."""
+    """The smallest type that holds both (int with float is that float).  Source: torch.promote_types."""
     if a is b:
         return a
     low, high = sorted((a, b), key=lambda d: (d.category, d.itemsize))

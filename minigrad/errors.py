@@ -20,7 +20,10 @@ class LevelError(UsageError):
 
 
 class CheckpointError(UsageError):
-    """A recomputation did not repeat its forward. [NOTE recomputation-is-checked]"""
+    """A recomputation did not repeat its forward. [NOTE recomputation-is-checked]
+
+    Source: torch.utils.checkpoint.CheckpointError.
+    """
 
 
 class Refusal(MinigradError):

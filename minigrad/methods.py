@@ -39,6 +39,11 @@ def _reversed(f: Any) -> Any:
     return lambda x, other: f(other, x)
 
 
+def _where(x: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """Return x where the condition holds, else `other`.  Source: torch.Tensor.where."""
+    return choice.where(condition, x, other)
+
+
 def _or_not_implemented(f: Any) -> Any:
     """`f`, that leaves what is neither tensor nor number to python: unequal, and without an order."""
     def compare(x: Tensor, other: Any) -> Any:
@@ -167,7 +172,7 @@ T.bitwise_not = choice.bitwise_not
 T.isnan = choice.isnan
 T.isinf = choice.isinf
 T.isfinite = choice.isfinite
-T.where = lambda x, condition, other: choice.where(condition, x, other)
+T.where = _where
 T.maximum = choice.maximum
 T.minimum = choice.minimum
 T.clamp = T.clip = choice.clamp

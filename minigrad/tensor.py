@@ -68,7 +68,7 @@ class Extra:
 
 
 class Tensor:
-    """A multi-dimensional array that can be differentiated, batched, recomputed and offloaded, at any level."""
+    """An array that can be differentiated, batched, recomputed and offloaded, at any level.  Source: torch.Tensor."""
 
     __slots__ = ("__weakref__", "extra", "kind", "node", "note", "nr", "owner", "shape", "store", "value")
     __array_ufunc__ = None

@@ -14,7 +14,8 @@ from ..ops.creation import zeros_like
 from ..state import show
 from ..tensor import LEAF, Tensor, alias, edge, extra_of
 from . import engine
-from .grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .grad_mode import enable_grad, no_grad, set_grad_enabled
+from .grad_mode import is_grad_enabled as is_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..interpreters.base import Interpreter
 
-__all__ = ["Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "is_grad_enabled", "no_grad",
+__all__ = ["Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "no_grad",
            "set_grad_enabled", "shallow_detach"]
 
 Variable = Tensor

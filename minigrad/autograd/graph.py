@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Refusal, UsageError
-from ..graph.node import AccumulateGrad, Node
+from ..graph.node import Node
 from ..graph.saved import Hooks, UserHooks
 from ..offload import Offload, Offloading
 from ..state import current, show, using
@@ -17,7 +17,7 @@ from ..tensor import Tensor, bottom, storage_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["AccumulateGrad", "Node", "disable_saved_tensors_hooks", "increment_version", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = ["Node", "disable_saved_tensors_hooks", "increment_version", "save_on_cpu", "saved_tensors_hooks"]
 
 
 class _Scope:

@@ -31,7 +31,10 @@ class NodeHooks:
 
 
 class Node:
-    """One step of a backward graph; its edges are the pairs of `targets` (nodes, or leaf tensors) and output numbers."""
+    """One step of a backward graph; its edges are the pairs of `targets` (nodes, or leaf tensors) and output numbers.
+
+    Source: torch.autograd.graph.Node.
+    """
 
     __slots__ = ("__weakref__", "hooks", "metas", "number", "numbers", "outs", "owner", "targets")
 

@@ -13,7 +13,7 @@ from ..autograd.grad_mode import no_grad
 from ..dtypes import FLOAT, bool_, float16, float32, int64, uint8
 from ..errors import UsageError
 from ..ops import activation, loss
-from ..ops.activation import gelu, logit, logsigmoid, sigmoid, softplus
+from ..ops.activation import gelu, logsigmoid, sigmoid, softplus
 from ..ops.attention import attention, safe_softmax
 from ..ops.choice import clamp_min
 from ..ops.creation import ones, zeros
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity", "cross_entropy", "dropout",
     "dropout1d", "dropout2d", "dropout3d", "elu", "embedding", "gelu", "group_norm", "hardtanh", "huber_loss",
-    "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logit", "logsigmoid", "mish",
+    "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "mish",
     "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "relu", "relu6", "rms_norm", "scaled_dot_product_attention",
     "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax", "softmin", "softplus", "softsign", "tanh", "threshold",
 ]

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from ..random import Generator
     from ..tensor import Tensor
 
+__all__ = [
+    "calculate_gain", "constant_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "uniform_",
+    "xavier_normal_", "xavier_uniform_", "zeros_",
+]
+
 GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": sqrt(2),
          "selu": 3 / 4}
 
