@@ -1230,6 +1230,13 @@ def transforms_under_level_0(t):
 
 
 @program
+def jvp_of_grad_of_norm_under_level_0(t):
+    x = vec(t, requires_grad=True)
+    y = t.func.jvp(t.func.grad(lambda v: (v / (v.norm() + 1)).sum()), (x,), (vec(t) + 1,))[1]
+    return t.autograd.grad(y.sum(), x)
+
+
+@program
 def grad_mode_and_transforms(t):
     x = vec(t)
 

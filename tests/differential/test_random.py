@@ -109,6 +109,9 @@ def run(t, ops, layers, *, features, level_0):
     return found
 
 
+TORCH_FAILS = {"norm": "modified by an inplace operation"}
+"""Ops with which torch's own program may fail: see jvp_of_grad_of_norm_under_level_0 in verdicts.toml."""
+
 OPERATIONS = st.lists(st.tuples(st.sampled_from(list(OPS)), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=6)
 LAYERS = st.lists(st.sampled_from([*TRANSFORMS, *FEATURES]), max_size=4)
 
@@ -122,7 +125,9 @@ def check(ops, layers, level_0):
     found = difference(with_features, without, rtol=1e-12)
     assert found is None, f"a feature changed the value: {found}"
     oracle = outcome(lambda t: run(t, ops, layers, features=False, level_0=level_0), theirs)
-    assert not isinstance(oracle, Raised), oracle
+    if isinstance(oracle, Raised):
+        assert any(TORCH_FAILS.get(name, "\0") in str(oracle) for name, *_ in ops), oracle
+        return
     found = difference(without, oracle, rtol=1e-9)
     assert found is None, f"torch gives something else: {found}"
 

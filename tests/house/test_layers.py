@@ -1,0 +1,139 @@
+"""One table says which module may import which: read from top to bottom, it is the architecture."""
+
+import re
+
+import pytest
+
+from tests.house.sources import MODULES, foreign_imports, imports, words
+
+# A module may import what stands above its line; modules of one line know nothing of each other, unless it ends in +.
+LAYERS = """
+dtypes errors ops.special
+backend tree
+state
+storage
+tensor
+graph.node graph.plan
+graph.saved
+graph.record
+op
+ops.batching
+ops.shape
+ops.joining
+ops.creation
+random
+ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.linalg ops.rearrange ops.layout ops.transfer ops.gather ops.picking ops.reduction ops.extremes ops.norm ops.softmax ops.subscript ops.random ops.normalization ops.loss ops.embedding ops.attention ops.misc +
+interpreters.base
+interpreters.grad interpreters.jvp interpreters.vmap
+autograd.engine autograd.grad_mode
+region offload
+recompute
+autograd.graph utils.checkpoint
+func
+autograd.gradcheck autograd +
+autograd.functional
+linalg conversion
+methods
+nn.functional
+nn.boundary nn.functional_call nn.parameter nn.init nn.members nn.module nn.activations nn.losses nn.layers nn.attention nn.containers nn.utils +
+nn
+memory
+sim cuda
+tracing testing
+__init__
+scoreboard.judge scoreboard.programs scoreboard.nestings scoreboard.report +
+__main__
+"""
+
+EMPTY = {"graph", "interpreters", "ops", "utils", "scoreboard"}
+"""Packages that hold nothing of their own."""
+
+LATE = {
+    "ops.batching": {"ops.shape"},        # shape's rows need the batching rules, which need shape's functions
+    "storage": {"tensor"},                # a storage is its own saved tensor
+    "autograd": {"func"},                 # is_grads_batched is a vmap
+    "autograd.gradcheck": {"func"},
+    "autograd.functional": {"func"},
+    "func": {"nn.functional_call"},       # torch.func.functional_call lives with the modules
+    "backend": {"state"},                 # a default device is part of the State
+    "ops.transfer": {"backend"},
+}
+"""What is imported inside functions, against the order, and why."""
+
+KNOWS_NO_TRANSFORM = ["utils.checkpoint", "recompute", "region", "offload", "graph.node", "graph.plan", "graph.saved",
+                      "graph.record", "autograd.engine"]
+
+FROM_OPS = {
+    "interpreters.grad": {"ops.inplace": {"assign", "relink"}},
+    "interpreters.jvp": {"ops.creation": {"zeros_like"}, "ops.inplace": {"assign", "embedded", "views_of"}},
+    "interpreters.vmap": {"ops.batching": {"to_front"}, "ops.inplace": {"assign"}, "ops.shape": {"moveaxis"}},
+}
+"""What interpreters may take from ops: a zero tangent, moving a batch, and the end of in-place ops; no row."""
+
+
+def places():
+    """module -> (line number, whether the line's modules may import each other)."""
+    found = {}
+    for line, text in enumerate(LAYERS.strip().splitlines()):
+        for module in text.removesuffix("+").split():
+            assert module not in found, f"{module} stands twice in the table"
+            found[module] = line, text.endswith("+")
+    return found
+
+
+PLACES = places()
+
+
+def test_every_module_has_a_place():
+    assert sorted(PLACES.keys() | EMPTY) == sorted(MODULES), "write the new module into LAYERS, where its imports allow it"
+
+
+@pytest.mark.parametrize("module", PLACES)
+def test_imports_point_up_the_table(module):
+    line, family = PLACES[module]
+    for target in imports(module):
+        if target in EMPTY or target == module:
+            continue
+        above, _ = PLACES[target]
+        assert above < line or (family and above == line), f"{module} imports {target}, which does not stand above it"
+
+
+@pytest.mark.parametrize("module", PLACES)
+def test_late_imports_are_listed_with_their_reason(module):
+    against = {target for target in imports(module, late=True) if target not in EMPTY and PLACES[target][0] >= PLACES[module][0]}
+    assert against <= LATE.get(module, set())
+
+
+def test_the_list_of_late_imports_is_needed():
+    assert {m: sorted(t) for m, t in LATE.items() if not t <= imports(m, late=True).keys()} == {}
+
+
+@pytest.mark.parametrize("module", KNOWS_NO_TRANSFORM)
+def test_memory_features_and_graphs_name_no_transform(module):
+    """They know State, saved tensors and layers; composing with a new transform must need no change here."""
+    for late in (False, True):
+        named = {t for t in imports(module, late=late) if t == "func" or t.startswith("interpreters")}
+        assert not named
+    assert not {w for w in words(module) if re.search(r"vmap|jvp|GradInterpreter|batched?$|bdim", w, re.IGNORECASE)}
+
+
+@pytest.mark.parametrize("module", FROM_OPS)
+def test_interpreters_name_no_op(module):
+    taken = {t: names for t, names in imports(module).items() if t.startswith("ops.")}
+    assert taken == FROM_OPS[module]
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("ops.") or m == "op"])
+def test_ops_and_rows_name_no_interpreter(module):
+    for late in (False, True):
+        assert not [t for t in imports(module, late=late) if t.startswith("interpreters") or t == "func"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_numpy_and_cupy_are_named_in_one_file(module):
+    assert module == "backend" or not foreign_imports(module) & {"numpy", "cupy"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_package_knows_no_torch(module):
+    assert "torch" not in foreign_imports(module) or module.startswith("scoreboard")
