@@ -25,7 +25,7 @@ def printed(program, capsys):
     """What it prints, and the error that ends it, if any."""
     error = None
     try:
-        exec(compile(program, "README.md", "exec"), {"__name__": "readme"})  # noqa: S102
+        exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
     except RuntimeError as caught:
         error = caught
     return capsys.readouterr().out.split(), error
@@ -80,7 +80,7 @@ def test_the_extras_of_the_commands_exist():
 def test_show(arguments, tmp_path):
     (tmp_path / "program.py").write_text(
         PROGRAM.partition("x = torch")[0] + "def second_derivative():\n    return grad(grad(g))(torch.tensor(5.0))\n")
-    done = subprocess.run([sys.executable, "-m", "minigrad", *arguments], capture_output=True, text=True, cwd=tmp_path,  # noqa: S603
+    done = subprocess.run([sys.executable, "-m", "minigrad", *arguments], capture_output=True, text=True, cwd=tmp_path,
                           env={"PYTHONPATH": str(ROOT)}, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "recompute checkpoint 1 for grad@1" in done.stdout or arguments == ["show"]
