@@ -257,7 +257,11 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
     node.metas = None if (type(x) is not Tensor or (x.shape == shape and x.kind.dtype is dtype)) and (
         type(y) is not Tensor or (y.shape == shape and y.kind.dtype is dtype)) else _metas(plan, (x, y), out)
     node.outs = 1
-    node.saved = tuple([_kept(owner, x if i == 0 else y if i == 1 else out) for i, _ in plan.places]) if plan.places else ()
+    if len(plan.places) == 1:
+        i = plan.places[0][0]
+        node.saved = (_kept(owner, x if i == 0 else y if i == 1 else out),)
+    else:
+        node.saved = tuple([_kept(owner, x if i == 0 else y if i == 1 else out) for i, _ in plan.places])
     if owner is None:
         out.node = node
         out.nr = 0
