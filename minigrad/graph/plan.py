@@ -23,7 +23,7 @@ FIRST = (0,)
 class Plan:
     """A row seen from its inputs that require grad: what to save, which formulas to run, and on what."""
 
-    __slots__ = ("arrays", "joint", "keeps_input", "lean", "needs", "op", "origins", "places", "saves", "steps")
+    __slots__ = ("arrays", "joint", "keeps_input", "lean", "needs", "one", "op", "origins", "places", "saves", "steps")
 
     def __init__(self, op: Op, needs: tuple[bool, ...]) -> None:
         self.op = op
@@ -49,6 +49,9 @@ class Plan:
         self.origins = tuple("out" if i is None else active.index(i) if needs[i] else None for i, _ in self.places)
         self.keeps_input = self.places == ((0, 0),)
         self.arrays = on_arrays(self.steps) if op.elementwise else None
+        # the rule on arrays, where it is one and reads one saved tensor: most of a chain
+        alone = self.arrays is not None and len(self.arrays) == 1 and self.arrays[0]
+        self.one = alone[0] if alone and alone[1] == FIRST else None
         # one rule that reads at most one saved tensor and nothing else
         self.lean = self.steps[0] if (len(self.steps) == 1 and self.steps[0] and not self.joint and len(self.saves) < 2
                                       and self.steps[0][1] in ((), FIRST)) else None

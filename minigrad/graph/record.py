@@ -43,40 +43,41 @@ class OpNode(Node):
         saved, plan = self.saved, self.plan
         if saved is None:
             raise already_freed(self.name())
-        if (plan.arrays is not None and not create_graph and self.metas is None and ct.kind.fast and ct.node is None
-                and not watched):
+        if create_graph or watched:
+            return self._run(ct, wanted, create_graph)
+        if plan.arrays is not None and ct.kind.fast and ct.node is None and self.metas is None:
+            # below level 0 there are only arrays, and nothing records: the rules run on them [NOTE fast-path]
+            if plan.one is not None:
+                kept = saved[0]
+                if type(kept) is Storage and not kept.version:
+                    made = plan.one(ct.value, kept.array)
+                    g = Tensor()
+                    g.owner = None
+                    g.shape = shape = ct.shape
+                    g.value = made if shape else host_array(made)
+                    g.kind = ct.kind
+                    g.node = None
+                    g.store = None
+                    g.extra = None
+                    return [g]
             grads = self._on_arrays(ct, plan.arrays, saved)
             if grads is not None:
                 return grads
-        if plan.lean is not None and not create_graph and not watched:
+        if plan.lean is not None:
             function, reads = plan.lean
             return [function(ct, saved[0].unpack()) if reads else function(ct)]
         return self._run(ct, wanted, create_graph)
 
-    def _on_arrays(self, ct: Tensor, rules: tuple[Any, ...], saved: tuple[Any, ...]) -> list[Tensor] | None:
-        """The rules of an elementwise row on the arrays themselves, where nothing records. [NOTE fast-path]"""
-        shape = ct.shape
-        if len(rules) == 1:  # one rule that reads one saved tensor: most of a chain, in half the time of the loop below
-            rule, reads = rules[0]
-            kept = saved[0] if len(reads) == 1 else None
-            if type(kept) is Storage and not kept.version:
-                made = rule(ct.value, kept.array)
-                g = Tensor()
-                g.owner = None
-                g.shape = shape
-                g.value = made if shape else host_array(made)
-                g.kind = ct.kind
-                g.node = None
-                g.store = None
-                g.extra = None
-                return [g]
+    @staticmethod
+    def _on_arrays(ct: Tensor, rules: tuple[Any, ...], saved: tuple[Any, ...]) -> list[Tensor] | None:
+        """The rules of an elementwise row on the arrays, or None where one of them is not at hand."""
         values = []
         for kept in saved:
             if type(kept) is PackedTensor or type(kept) is SavedTensor:
                 return None
             values.append(kept.value if type(kept) is Constant else kept.unpack().value)
         made = [rule(ct.value, *[values[k] for k in reads]) for rule, reads in rules]
-        return [ct if m is ct.value else base_tensor(m if shape else host_array(m), ct.kind, shape, None) for m in made]
+        return [ct if m is ct.value else base_tensor(m if ct.shape else host_array(m), ct.kind, ct.shape, None) for m in made]
 
     def _run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> list[Any]:
         plan = self.plan
