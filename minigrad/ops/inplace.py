@@ -20,10 +20,10 @@ from ..state import State, current, show
 from ..tensor import LEAF, Extra, Tensor, edge, extra_of, next_number, peel, storage_of
 from .batching import elementwise, to_front
 from .creation import tensor, zeros_like
-from .shape import clone
+from .shape import clone, sum_dims
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..interpreters.base import Interpreter
     from ..op import Op
@@ -199,10 +199,18 @@ def _along(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...]) -> Tensor:
 
 
 def embedded(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...], part: Tensor) -> Tensor:
-    """A copy of `x` in which the view that `steps` lead to holds `part`."""
+    """A copy of `x` in which the view that `steps` lead to holds `part`; it belongs to every level that one of them does."""
     whole: Tensor = clone(x)
+    if not set(_owners(part)) <= set(_owners(x)):
+        whole = whole + sum_dims(zeros_like(part), dims=tuple(range(part.ndim)), keepdim=False)
     assign(_along(whole, steps), part)
     return whole
+
+
+def _owners(x: Tensor) -> Iterator[Interpreter]:
+    while x.owner is not None:
+        yield x.owner
+        x = x.value
 
 
 class Overwritten(Node):
