@@ -1274,6 +1274,16 @@ def in_place_under_transforms(t):
 
 
 @program
+def in_place_on_a_tangent_that_is_the_same_for_all_samples(t):
+    def f(v):
+        y = v + 1
+        y[1:].mul_(v[:2])
+        return y
+
+    return t.func.vmap(t.func.jacfwd(f))(mat(t)), t.func.vmap(lambda v: t.func.jvp(f, (v,), (v,))[1])(mat(t))
+
+
+@program
 def vmap_errors(t):
     m = mat(t)
     return (error(lambda: t.func.vmap(lambda v: v.item())(m), "vmap: It looks like you're calling .item()"),

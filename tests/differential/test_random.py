@@ -109,8 +109,10 @@ def run(t, ops, layers, *, features, level_0):
     return found
 
 
-TORCH_FAILS = {"norm": "modified by an inplace operation"}
-"""Ops with which torch's own program may fail: see jvp_of_grad_of_norm_under_level_0 in verdicts.toml."""
+UNBATCHED = "vmap: inplace arithmetic(self, *extra_args) is not possible"
+TORCH_FAILS = {"norm": "modified by an inplace operation", "in place": UNBATCHED, "setitem": UNBATCHED, "view": UNBATCHED}
+"""Ops with which torch's own program may fail: see jvp_of_grad_of_norm_under_level_0 in verdicts.toml; a tangent that is the
+same for all samples cannot be written to."""
 
 OPERATIONS = st.lists(st.tuples(st.sampled_from(list(OPS)), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=6)
 LAYERS = st.lists(st.sampled_from([*TRANSFORMS, *FEATURES]), max_size=4)
@@ -121,10 +123,10 @@ def check(ops, layers, level_0):
     t, theirs = LIBRARIES.values()
     with_features = outcome(lambda t: run(t, ops, layers, features=True, level_0=level_0), t)
     without = outcome(lambda t: run(t, ops, layers, features=False, level_0=level_0), t)
-    assert not isinstance(without, Raised), without
     found = difference(with_features, without, rtol=1e-12)
     assert found is None, f"a feature changed the value: {found}"
     oracle = outcome(lambda t: run(t, ops, layers, features=False, level_0=level_0), theirs)
+    assert not isinstance(without, Raised), without
     if isinstance(oracle, Raised):
         assert any(TORCH_FAILS.get(name, "\0") in str(oracle) for name, *_ in ops), oracle
         return
