@@ -171,9 +171,9 @@ class PackedTensor:
             self.packed.append(_unlinked(packed))
             self.checks.append((base.value.shape, base.dtype, _watch(packed)))
 
-    def unpack(self, asking: Any = None) -> Tensor:
-        """The tensor, with its layers around the data from the unpack hook."""
-        return self.rebuild(self._bases(self.site.owner if asking is None else asking))
+    def unpack(self, *asking: Any) -> Tensor:
+        """The tensor, with its layers around the data from the unpack hook; `asking` is the level, where not the one that saved."""
+        return self.rebuild(self._bases(asking[0] if asking else self.site.owner))
 
     def _bases(self, asking: Any) -> Iterator[Tensor]:
         for packed, (shape, dtype, watched) in zip(self.packed, self.checks, strict=True):

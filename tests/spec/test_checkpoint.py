@@ -389,6 +389,27 @@ def test_nested_regions_recompute_only_what_is_needed():
     assert x.grad.item() == pytest.approx(want.grad.item())
 
 
+@pytest.mark.parametrize("derive", [backward, grad], ids=["backward", "grad"])
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_one_recomputation_of_the_outer_region_brings_the_inner_ones_input_and_its_own_saves(derive, early_stop):
+    """[NOTE nested-regions]  Also where the inner region's input is what is asked for first, and at level 0."""
+    outer = Counted(lambda x: checkpoint(mg.exp, sin_sin(x), early_stop=early_stop))
+    got = derive(lambda x: checkpoint(outer, x, early_stop=early_stop))(t(0.5))
+    assert got.item() == pytest.approx(derive(lambda x: mg.exp(sin_sin(x)))(t(0.5)).item())
+    assert outer.calls == 2
+
+
+def test_a_region_at_a_level_of_the_outer_regions_own_keeps_its_inputs_itself():
+    """[NOTE nested-regions]  In every run alike, so that the numbers of saves agree."""
+    x = t(0.7, requires_grad=True)
+
+    def middle(v):
+        y, pull = vjp(lambda a: checkpoint(lambda a, b: a * b, a, x), v)
+        return pull(x)[0] + y
+    checkpoint(lambda: checkpoint(middle, x * 1.5), early_stop=False).backward()
+    assert x.grad.item() == pytest.approx(2 * 0.7 + 3 * 0.7)
+
+
 def test_regions_nested_k_deep_run_their_body_as_often_as_in_torch():
     """[NOTE nested-regions]  Once more, at any depth: the recomputation of an outer region stops before the body."""
     def runs(lib, check, x, depth):
