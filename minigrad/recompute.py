@@ -15,7 +15,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from . import tree
 from .autograd.engine import Run
@@ -56,7 +56,7 @@ class Frame(Hooks):
     saves with the next hooks outside. [NOTE whose-saves]
     """
 
-    __slots__ = ("again", "check", "context", "counts", "early_stop", "filled", "function", "inputs", "levels", "log", "region",
+    __slots__ = ("again", "check", "context", "counts", "early_stop", "function", "inputs", "levels", "log", "region",
                  "slots", "spec")
     title = "checkpoint"
 
@@ -73,7 +73,6 @@ class Frame(Hooks):
         self.early_stop = early_stop
         self.counts: dict[Any, int] = {}
         self.slots: dict[Any, dict[int, ref[Slot]]] = {}
-        self.filled: WeakKeyDictionary[Any, dict[Any, dict[int, Any]]] = WeakKeyDictionary()
         leaves, self.spec = tree.flatten(args)
         self.inputs = [_kept(x, state) for x in leaves]
         if state.watchers:
@@ -99,7 +98,7 @@ class Frame(Hooks):
 
     def unpack(self, packed: Slot, asking: Any) -> Tensor:
         run = current().run or Run()
-        table = self.filled.setdefault(run, {}).setdefault(packed.level, {})
+        table = run.filled.setdefault(self, {}).setdefault(packed.level, {})
         if packed.index not in table:
             self.recompute(asking, run)
         if packed.index not in table:
@@ -107,11 +106,11 @@ class Frame(Hooks):
         base: Tensor = table.pop(packed.index).unpack()
         return base
 
-    def recompute(self, level: Any, run: object) -> None:
+    def recompute(self, level: Any, run: Run) -> None:
         """Run the region again as it ran in forward, and fill the slots of one level. [NOTE recompute-under-the-same-state]"""
         self.region.check()
         now = current()
-        refill = Refill(self, level, self.filled[run])
+        refill = Refill(self, level, run.filled[self])
         args, kwargs = tree.unflatten([again(level) for again in self.inputs], self.spec)
         if now.watchers:
             tell(now.watchers, "recompute", level if level is not INPUTS else None, self, refill)

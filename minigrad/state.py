@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from .autograd.engine import Run
     from .graph.saved import Hooks
     from .interpreters.base import Interpreter
 
@@ -37,7 +38,7 @@ class State:
     """The message of `disable_saved_tensors_hooks`, where it is in force. [NOTE disabled-hooks]"""
     watchers: tuple[Watcher, ...] = ()
     """Those who are told of every op: traces and checkpoint frames.  Where there are none, ops take their fast path."""
-    run: object | None = None
+    run: Run | None = None
     """The backward run that is under way; recomputed values live as long as it does."""
     recomputing: int | None = None
     """While a checkpointed region is being run again: the number of the moment it began. [NOTE side-effects-once]"""

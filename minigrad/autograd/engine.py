@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 class Run:
     """One backward run; recomputed values live as long as it does. [NOTE recomputed-values-live-once]"""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "filled")
+
+    def __init__(self) -> None:
+        self.filled: dict[Any, dict[Any, dict[int, Any]]] = {}
+        """What was recomputed in this run and not handed out yet: of each frame, of each level, by index."""
 
 
 def _reachable(roots: Sequence[Any]) -> tuple[list[Node], set[Node]]:
