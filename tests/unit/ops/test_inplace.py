@@ -1,0 +1,104 @@
+"""minigrad/ops/inplace.py"""
+
+import pytest
+
+import minigrad as mg
+from minigrad.errors import UsageError
+from minigrad.ops.inplace import Overwritten, assign, embedded, in_place, snapshot, views_of
+from minigrad.ops.pointwise import sin
+from minigrad.tensor import edge
+
+
+@pytest.fixture
+def x(device):
+    return mg.tensor([1.0, 2.0, 3.0], device=device)
+
+
+def test_the_in_place_form_returns_the_same_object(x):
+    assert in_place(sin, "sin_")(x) is x
+
+
+def test_the_in_place_form_has_a_name_and_a_text():
+    method = in_place(sin, "sin_")
+    assert (method.__name__, method.__doc__) == ("sin_", "The in-place form of sin.  Source: torch.Tensor.sin_.")
+
+
+def test_assign_writes_the_memory_and_counts_it(x):
+    assign(x, x * 2)
+    assert (x.tolist(), x._version) == ([2.0, 4.0, 6.0], 1)
+
+
+def test_assign_takes_over_the_edge(x):
+    y = x * 1
+    new = mg.ones_like(x).requires_grad_() * 2
+    assign(y, new)
+    assert edge(y) == edge(new)
+
+
+def test_a_snapshot_has_the_edges_and_data_of_its_own(x):
+    y = x.requires_grad_() * 1
+    copy = snapshot(y)
+    y.mul_(5)
+    assert copy.tolist() == [1.0, 2.0, 3.0]
+    assert copy.grad_fn is not None
+
+
+def test_a_tensor_knows_its_living_views(x):
+    v = x[1:]
+    w = v[:1]
+    assert [y is a for (y, _), a in zip(views_of(x), (v, w), strict=True)] == [True, True]
+    del v
+    assert len(views_of(x)) == 1
+    assert w.extra.root is x
+
+
+def test_a_view_is_made_again_by_its_steps(x):
+    w = x[1:][:1]
+    ((_, again),) = [pair for pair in views_of(x) if pair[0] is w]
+    assert again(x * 10).tolist() == [20.0]
+
+
+def test_writing_a_view_puts_a_node_on_its_base(x):
+    y = x.requires_grad_() * 1
+    y[1:].mul_(2)
+    assert isinstance(y.grad_fn, Overwritten)
+    assert y.grad_fn.name() == "CopySlices"
+
+
+def test_writing_a_base_gives_its_views_new_edges(x):
+    y = x.requires_grad_() * 1
+    v = y[1:]
+    before = v.grad_fn
+    y.mul_(2)
+    assert v.grad_fn is not before
+
+
+def test_embedded_is_a_copy_with_the_part(x, device):
+    v = x[1:]
+    whole = embedded(x, v.extra.steps, mg.zeros(2, device=device))
+    assert (whole.tolist(), x.tolist()) == ([1.0, 0.0, 0.0], [1.0, 2.0, 3.0])
+
+
+def test_a_result_must_fit(x, device):
+    with pytest.raises(UsageError, match="doesn't match the broadcast shape"):
+        x.add_(mg.ones(2, 3, device=device))
+    with pytest.raises(UsageError, match="can't be cast to the desired output type"):
+        mg.tensor([1], device=device).add_(1.5)
+
+
+def test_a_leaf_that_requires_grad_is_not_overwritten(x):
+    x.requires_grad_()
+    with pytest.raises(UsageError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        x.add_(1)
+    with pytest.raises(UsageError, match="a view of a leaf Variable"):
+        x[1:].add_(1)
+
+
+def test_copy_broadcasts_and_converts(x, device):
+    x.copy_(mg.tensor(2, device=device))
+    assert (x.tolist(), x.dtype) == ([2.0, 2.0, 2.0], mg.float32)
+
+
+def test_views_cannot_be_detached_in_place(x):
+    with pytest.raises(UsageError, match="Can't detach views in-place"):
+        (x.requires_grad_() * 1)[1:].detach_()

@@ -1,0 +1,123 @@
+"""minigrad/func.py: arguments, structures and errors; what the transforms compute is in spec and differential."""
+
+import pytest
+
+import minigrad as mg
+from minigrad import func
+from minigrad.errors import UsageError
+
+
+@pytest.fixture
+def x(device):
+    return mg.tensor([1.0, 2.0, 3.0], device=device)
+
+
+def test_a_transformed_function_keeps_its_name():
+    def f(x):
+        """Say it."""
+    assert [g.__name__ for g in (func.grad(f), func.vmap(f), func.jacrev(f), func.grad_and_value(f))] == ["f"] * 4
+
+
+def test_gradients_have_the_structure_of_the_argument(x):
+    g = func.grad(lambda d: (d["a"] * d["b"][0]).sum())({"a": x, "b": [x * 2]})
+    assert (g["a"].tolist(), g["b"][0].tolist()) == ([2.0, 4.0, 6.0], [1.0, 2.0, 3.0])
+
+
+def test_argnums_choose_arguments(x):
+    assert isinstance(func.grad(lambda a, b: (a * b).sum(), 1)(x, x), mg.Tensor)
+    assert len(func.grad(lambda a, b: (a * b).sum(), (0, 1))(x, x)) == 2
+
+
+@pytest.mark.parametrize("argnums", [2, (0, 2), (0, 0), ()])
+def test_argnums_must_name_distinct_arguments(x, argnums):
+    with pytest.raises(UsageError, match="argnums must name distinct positional arguments"):
+        func.grad(lambda a, b: (a * b).sum(), argnums)(x, x)
+
+
+def test_an_argument_that_is_not_used_has_gradient_zero(x):
+    assert func.grad(lambda a, b: a.sum(), 1)(x, x).tolist() == [0.0, 0.0, 0.0]
+    assert func.grad(lambda a: mg.zeros(()))(x).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_keyword_arguments_go_through(x):
+    assert func.grad(lambda a, *, k: (a * k).sum())(x, k=3).tolist() == [3.0, 3.0, 3.0]
+
+
+def test_what_is_no_tensor_cannot_be_differentiated():
+    with pytest.raises(UsageError, match="got unsupported type float"):
+        func.grad(lambda a: a)(1.0)
+
+
+def test_has_aux_needs_a_pair(x):
+    with pytest.raises(UsageError, match="should be a tuple"):
+        func.grad(lambda a: a.sum(), has_aux=True)(x)
+
+
+def test_aux_comes_out_of_the_level(x):
+    _, aux = func.grad(lambda a: (a.sum(), {"k": a * 2, "n": 3}), has_aux=True)(x)
+    assert (aux["k"].owner, aux["n"]) == (None, 3)
+
+
+def test_the_function_of_vjp_checks_structure_and_shape(x):
+    _, pull = func.vjp(lambda a: (a, a.sum()), x)
+    with pytest.raises(UsageError, match="pytree structure of cotangents"):
+        pull((x,))
+    with pytest.raises(UsageError, match="a cotangent of shape"):
+        pull((x, x))
+
+
+def test_tangents_must_be_like_the_primals(x):
+    with pytest.raises(UsageError, match="same python structure"):
+        func.jvp(lambda a: a, (x,), ((x,),))
+    with pytest.raises(UsageError, match="a tangent of shape"):
+        func.jvp(lambda a: a, (x,), (x[:1],))
+
+
+def test_a_strict_jvp_refuses_a_constant(x):
+    with pytest.raises(UsageError, match="independent of the inputs"):
+        func.jvp(lambda a: mg.ones(2), (x,), (x,), strict=True)
+
+
+def test_a_constant_has_tangent_zero(x):
+    assert func.jvp(lambda a: mg.ones(2), (x,), (x,))[1].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 3, 7])
+def test_chunks_change_nothing(x, chunk_size):
+    assert func.vmap(lambda a: a * 2, chunk_size=chunk_size)(x).tolist() == [2.0, 4.0, 6.0]
+
+
+def test_a_chunk_size_is_positive(x):
+    with pytest.raises(ValueError, match="chunk_size should be None or greater than 0"):
+        func.vmap(lambda a: a, chunk_size=0)(x)
+
+
+def test_in_dims_may_be_negative(x):
+    assert func.vmap(lambda a: a * 2, in_dims=-1)(x).tolist() == [2.0, 4.0, 6.0]
+
+
+def test_out_dims_none_is_for_what_is_no_batch(x):
+    assert func.vmap(lambda a: mg.ones(()), out_dims=None)(x).shape == ()
+    with pytest.raises(ValueError, match="can not return a BatchedTensor when out_dim is None"):
+        func.vmap(lambda a: a, out_dims=None)(x)
+
+
+def test_jacobians_of_pairs_are_nests(x):
+    j = func.jacrev(lambda a, b: (a * b, a.sum()), (0, 1))(x, x)
+    assert [[m.shape for m in row] for row in j] == [[(3, 3), (3, 3)], [(3,), (3,)]]
+
+
+def test_jacrev_and_jacfwd_agree_on_scalars():
+    x = mg.tensor(2.0)
+    assert func.jacrev(lambda a: a ** 3)(x).tolist() == func.jacfwd(lambda a: a ** 3)(x).tolist() == 12.0
+
+
+def test_linearize_checks_its_tangents(x):
+    _, push = func.linearize(lambda a: a * 2, x)
+    with pytest.raises(UsageError, match="Expected a tangent of shape"):
+        push(x[:1])
+
+
+def test_results_of_a_level_come_out_without_its_wrapper(x):
+    y, pull = func.vjp(lambda a: a.sin(), x)
+    assert (y.owner, pull(x)[0].owner) == (None, None)
