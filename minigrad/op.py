@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, share_memory
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
-from .errors import LevelError, UsageError
+from .errors import LevelError, Refusal, UsageError
 from .graph.plan import Plan
 from .graph.record import NO_PARAMS, record, record_binary, record_unary
 from .state import State, below, current, show, tell, using, watched
@@ -321,6 +321,10 @@ def draw_below(me: Interpreter, op: Op, params: dict[str, Any]) -> Any:
 def revive(x: Tensor, state: State) -> Tensor:
     """The tensor that a wrapper means whose level has gone, through every such layer. [NOTE escaped-tensor]"""
     while x.owner is not None and x.owner not in state.levels:
+        if x.owner in state.closed:
+            msg = (f"{state.closed_by} uses a tensor of {x.owner} that is not among its arguments: what it computes from it "
+                   "would not be differentiated or batched. Pass the tensor as an argument. [NOTE custom-function]")
+            raise Refusal(msg)
         if state.strict_levels:
             msg = (f"a tensor of {x.owner} was used after its level has gone (now {show(state)}). Return it from the "
                    "transformed function instead. [NOTE escaped-tensor]")

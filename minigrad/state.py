@@ -52,6 +52,10 @@ class State:
     """What `with device:` found, and leaving it puts back."""
     strict_levels: bool = False
     """Whether a tensor that escaped its level is an error for every kind of level."""
+    closed: frozenset[Interpreter] = frozenset()
+    """Levels on whose tensors nothing may be computed here, ..."""
+    closed_by: str = ""
+    """... and who says so."""
     default_dtype: dtypes.dtype = dtypes.float32
     default_device: Device = CPU
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..interpreters.base import Interpreter
+    from .function import Function
 
-__all__ = ["Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "no_grad",
+__all__ = ["Function", "Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "no_grad",
            "set_grad_enabled", "shallow_detach"]
 
 Variable = Tensor
@@ -31,10 +32,11 @@ Variable = Tensor
 
 def __getattr__(name: str) -> object:
     """Import what few programs need when one asks for it."""
-    if name in ("functional", "graph"):
+    if name in ("Function", "function", "functional", "graph"):
         from importlib import import_module  # noqa: PLC0415
 
-        return import_module(f".{name}", __name__)
+        module = import_module(f".{name.lower()}", __name__)
+        return module.Function if name == "Function" else module
     msg = f"module 'minigrad.autograd' has no attribute {name!r}"
     raise AttributeError(msg)
 

@@ -56,6 +56,9 @@ class Hooks:
         """Who manages a save of that level: these hooks, ones further out, or nobody. [NOTE hooks-at-every-level]"""
         return self
 
+    def before(self, owner: Interpreter | None, node: str, inputs: dict[str, Tensor]) -> None:
+        """A function, whose node will be of that name, is about to run on these inputs, and may be expensive."""
+
     def pack(self, base: Tensor, site: Site) -> Any:
         """Take a base tensor, return anything."""
         raise NotImplementedError

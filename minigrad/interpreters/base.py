@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..autograd.function_call import Call
     from ..op import Op
     from ..state import State
     from ..tensor import Tensor
@@ -49,6 +50,10 @@ class Interpreter:
     def binary(self, op: Op, x: Tensor, y: Any, state: State) -> Any:
         """The same for two, or for a wrapper and a python number."""
         return self.process(op, (x, y), {})
+
+    def process_call(self, call: Call, args: tuple[Any, ...]) -> Any:
+        """Give a call that has its own rules its meaning here, by the rule that is for this kind of level."""
+        raise NotImplementedError
 
     def draw(self, op: Op, params: dict[str, Any]) -> Any:
         """Give an op without arguments, that draws random numbers, its meaning here."""

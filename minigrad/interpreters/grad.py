@@ -20,6 +20,7 @@ from .base import Interpreter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..autograd.function_call import Call
     from ..op import Op
     from ..state import State
 
@@ -71,6 +72,9 @@ class GradInterpreter(Interpreter):
         if op.elementwise and state.hooks is None:
             return record_binary(op, self, x, y, out)
         return record(op, self, (x, y), out, NO_PARAMS, state)
+
+    def process_call(self, call: Call, args: tuple[Any, ...]) -> Any:
+        return call.at_grad(self, args)
 
     def draw(self, op: Op, params: dict[str, Any]) -> Any:
         return draw_below(self, op, params)

@@ -19,6 +19,7 @@ from .base import Interpreter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..autograd.function_call import Call
     from ..op import Op
 
 
@@ -43,13 +44,19 @@ class JvpInterpreter(Interpreter):
             return out if dout is None else wrapper(self, out, note=dout)
         return tuple([o if d is None else wrapper(self, o, note=d) for o, d in zip(out, dout, strict=True)])
 
+    def process_call(self, call: Call, args: tuple[Any, ...]) -> Any:
+        return call.at_jvp(self, args)
+
     def draw(self, op: Op, params: dict[str, Any]) -> Any:
         return draw_below(self, op, params)
 
     def assign(self, x: Tensor, new: Tensor) -> None:
         mine = new.owner is self
         assign(x.value, new.value if mine else new)
-        tangent = new.note if mine else zeros_like(x.value)
+        self.retangent(x, new.note if mine else zeros_like(x.value))
+
+    def retangent(self, x: Tensor, tangent: Tensor) -> None:
+        """Give `x` another tangent; through its root, where it is a view."""
         root = x if x.extra is None or x.extra.root is None else x.extra.root
         if root is x:
             x.note = tangent

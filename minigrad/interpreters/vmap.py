@@ -22,6 +22,7 @@ from .base import Interpreter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..autograd.function_call import Call
     from ..op import Op
 
 RANDOMNESS = ("error", "same", "different")
@@ -55,6 +56,9 @@ class VmapInterpreter(Interpreter):
             return out if bdim is None else self.batched(out, bdim)
         each = bdim if isinstance(bdim, (tuple, list)) else [bdim] * len(out)
         return tuple([o if b is None else self.batched(o, b) for o, b in zip(out, each, strict=True)])
+
+    def process_call(self, call: Call, args: tuple[Any, ...]) -> Any:
+        return call.at_vmap(self, args)
 
     def draw(self, op: Op, params: dict[str, Any]) -> Any:
         if self.randomness == "error":

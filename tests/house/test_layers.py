@@ -26,6 +26,10 @@ ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.li
 interpreters.base
 interpreters.grad interpreters.jvp interpreters.vmap
 autograd.engine autograd.grad_mode
+autograd.lost
+autograd.function_node
+autograd.function_call
+autograd.function
 region offload
 recompute
 autograd.graph utils.checkpoint

@@ -11,7 +11,7 @@ from importlib import import_module
 from weakref import WeakKeyDictionary, ref
 
 from minigrad import offload, recompute, region, state
-from minigrad.autograd import engine, grad_mode
+from minigrad.autograd import engine, function_call, grad_mode
 from minigrad.graph import saved
 from minigrad.interpreters.base import Interpreter
 from minigrad.interpreters.vmap import VmapInterpreter
@@ -100,6 +100,11 @@ def nodes_in_depth_first_order():
 def views_that_are_not_told():
     """An in-place op gives the written tensor its new edge, and its views keep their old one."""
     return replaced(inplace, views_of=lambda root: [])
+
+
+def forward_that_means_values():
+    """A Function's code runs with the levels taken off, and a tensor of theirs that it captured means its value."""
+    return replaced(function_call.Call, inside=lambda self, now, levels: now._replace(levels=levels))
 
 
 # ---------------------------------------------------------------- saving

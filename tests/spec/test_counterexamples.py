@@ -13,9 +13,9 @@ from weakref import ref
 import pytest
 
 import minigrad as mg
-from minigrad.autograd import shallow_detach
+from minigrad.autograd import Function, shallow_detach
 from minigrad.autograd.graph import save_on_cpu, saved_tensors_hooks
-from minigrad.errors import CheckpointError, LevelError, UsageError
+from minigrad.errors import CheckpointError, LevelError, Refusal, UsageError
 from minigrad.func import grad, jvp, linearize, vjp, vmap
 from minigrad.state import current, using
 from minigrad.utils.checkpoint import checkpoint
@@ -97,6 +97,20 @@ def test_an_escaped_batch_that_means_its_value_broadcasts_in_silence():
         program()
     with broken.escaped_batches_mean_their_value():
         assert program() == [10.0, 20.0, 30.0]
+
+
+def test_a_forward_that_means_values_loses_what_its_closure_captured():
+    """[NOTE custom-function]  6 where d(2 x x) is 12."""
+    def program(x):
+        class Times(Function):
+            forward = staticmethod(lambda y: y * x)
+            setup_context = staticmethod(lambda ctx, inputs, output: None)
+        return x * Times.apply(t(2.0))
+
+    with pytest.raises(Refusal, match="not among its arguments"):
+        grad(program)(t(3.0))
+    with broken.forward_that_means_values():
+        assert grad(program)(t(3.0)).item() == 6.0
 
 
 def test_depth_first_order_runs_a_node_before_its_cotangent_is_complete():
