@@ -1,189 +1,212 @@
-"""How fast minigrad is, as ratios of times measured in turn: `python tests/benchmarks/run.py [--rounds N] [--rows]`.
+"""How much minigrad adds to numpy: `python tests/benchmarks/run.py [--quick] [--rows] [word ...]` prints a table.
 
-Each line is one program against what it is compared with, in one process, on the process's CPU clock, in turns, so that a slow
-phase of the machine hits both; the ratio is that of the minimums, with the quartiles of the paired ratios beside it.  Nothing is
-judged: a timed test would say more about the machine than about the program.
+Each line is a ratio to a base in the same process, the median of paired rounds.  Words choose lines by what they contain;
+--rows adds every row of the op table at a million elements, against its own kernel.
 """
 
 from __future__ import annotations
 
-import argparse
-import gc
 import os
-import subprocess
 import sys
-import time
+from pathlib import Path
 
-import numpy as np
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+sys.path[:0] = [str(Path(__file__).parents[2])]
 
-import minigrad as mg
-from minigrad.autograd.graph import save_on_cpu, saved_tensors_hooks
-from minigrad.func import grad, hessian, vmap
-from minigrad.utils.checkpoint import checkpoint
+import numpy as np  # noqa: E402
 
-PAIRS = 500
-SIZE = 8
+import minigrad as mg  # noqa: E402
+from minigrad import autograd, func  # noqa: E402
+from minigrad.autograd.graph import save_on_cpu  # noqa: E402
+from minigrad.backend import CPU  # noqa: E402
+from minigrad.ops.batching import along_dim, elementwise, over_dims, same_bdim  # noqa: E402
+from minigrad.utils.checkpoint import checkpoint  # noqa: E402
+from tests.benchmarks.pairs import ratio  # noqa: E402
+from tests.laws.rows import TABLE  # noqa: E402
+from tests.laws.samples import HERE, OWN, REFUSES_DERIVATIVE, SAMPLES, Draw, index, mask, number, permutation, real  # noqa: E402
 
-
-def timed(f, repeat):
-    gc.collect()
-    gc.disable()
-    start = time.process_time()
-    for _ in range(repeat):
-        f()
-    taken = (time.process_time() - start) / repeat
-    gc.enable()
-    return taken
+LENGTH, MILLION = 1000, (1000, 1000)
 
 
-def race(f, base, rounds):
-    """Minimum ratio and quartiles of f to base."""
-    f()
-    base()
-    repeat = max(1, int(0.01 / max(timed(base, 1), 1e-7)))
-    pairs = [(timed(f, repeat), timed(base, repeat)) for _ in range(rounds)]
-    low, high = np.percentile([a / b for a, b in pairs], (25, 75))
-    return min(a for a, _ in pairs) / min(b for _, b in pairs), low, high, min(a for a, _ in pairs)
+# ---------------------------------------------------------------- chains of small ops
+def chain(x, sin, cos):
+    for _ in range(LENGTH // 2):
+        x = cos(sin(x))
+    return x
 
 
 def chains():
-    x, c, ones = np.full(SIZE, 0.3), np.full(SIZE, 1.01), np.ones(SIZE)
-    tx, tc, tones = mg.from_numpy(x), mg.from_numpy(c), mg.from_numpy(ones)
-    leaf = tx.detach().requires_grad_()
+    a = np.linspace(0.1, 1, 8)
+    x, leaf = mg.from_numpy(a), mg.from_numpy(a).requires_grad_()
+    ct = mg.ones_like(x)
 
     def by_hand():
-        z = x
-        for _ in range(PAIRS):
-            z = np.multiply(np.sin(z), c)
-        return z
-
-    def both_by_hand():
-        z, saved = x, []
-        for _ in range(PAIRS):
-            saved.append(z)
-            z = np.multiply(np.sin(z), c)
-        g = ones
-        for z in reversed(saved):
-            g = np.multiply(np.multiply(g, c), np.cos(z))
+        """numpy, forward and backward, with a list for a tape."""
+        y, tape = a, []
+        for _ in range(LENGTH // 2):
+            tape.append(y)
+            y = np.sin(y)
+            tape.append(y)
+            y = np.cos(y)
+        g = np.ones(8)
+        for k in range(LENGTH - 1, -1, -1):
+            g = g * (-np.sin(tape[k]) if k % 2 else np.cos(tape[k]))
         return g
 
-    def chain(z):
-        for _ in range(PAIRS):
-            z = mg.sin(z) * tc
-        return z
+    def forward():
+        return chain(a, np.sin, np.cos)
 
-    yield "1000 small ops, nothing recorded / numpy", lambda: chain(tx), by_hand
-    yield "1000 small ops, recorded / numpy", lambda: chain(leaf), by_hand
-    yield "1000 small ops, forward and backward / numpy by hand", lambda: mg.autograd.grad(chain(leaf), leaf, tones), both_by_hand
-
-    def idle():
-        return grad(lambda z: (z.sum(), chain(tx)), has_aux=True)(tx)[1]
-
-    yield "1000 small ops inside a level that nothing belongs to / alone", idle, lambda: chain(tx)
+    yield f"chain of {LENGTH}, forward / numpy", lambda: chain(x, mg.sin, mg.cos), forward
+    yield f"chain of {LENGTH}, recording / numpy", lambda: chain(leaf, mg.sin, mg.cos), forward
+    yield (f"chain of {LENGTH}, forward and backward / numpy by hand",
+           lambda: autograd.grad(chain(leaf, mg.sin, mg.cos), leaf, ct), by_hand)
+    plain = func.grad(lambda v: chain(v, mg.sin, mg.cos).sum())
+    yield f"chain of {LENGTH}, func.grad / level 0", lambda: plain(x), lambda: autograd.grad(chain(leaf, mg.sin, mg.cos), leaf, ct)
 
 
-def nested():
-    x = mg.from_numpy(np.array(0.7))
+# ---------------------------------------------------------------- memory features
+def layers(x, w, wrap=lambda f: f):
+    def segment(v):
+        for _ in range(4):
+            v = mg.tanh(v @ w)
+        return v
 
-    def order(n, length):
-        def f(z):
-            for _ in range(length):
-                z = mg.sin(z)
-            return z
-        for _ in range(n):
-            f = grad(f)
-        return lambda: f(x)
-
-    for n in (1, 2, 3, 4):
-        yield f"grad^{n} of sin^20 / grad^{n - 1}" if n > 1 else "grad of sin^20 / its forward", order(n, 20), order(n - 1, 20)
+    for _ in range(8):
+        x = wrap(segment)(x)
+    return x
 
 
-def memory():
-    x = mg.from_numpy(np.full(SIZE, 0.3))
-    w = mg.randn(256, 256, dtype=mg.float64).requires_grad_()
-    rows = mg.randn(64, 256, dtype=mg.float64)
+def features():
+    rng = np.random.default_rng(0)
+    x = mg.from_numpy(rng.standard_normal((256, 256)) / 16).requires_grad_()
+    w = mg.from_numpy(rng.standard_normal((256, 256)) / 16).requires_grad_()
 
-    def layer(z):
-        for _ in range(8):
-            z = mg.tanh(z @ w / 16)
-        return z
+    def step(wrap=lambda f: f):
+        return autograd.grad(layers(x, w, wrap).sum(), [x, w])
 
-    def net(wrap):
-        z = rows
-        for _ in range(8):
-            z = wrap(z)
-        z.sum().backward()
+    def offloaded():
+        with save_on_cpu():
+            return step()
 
-    yield "8 segments of 8 layers, checkpointed / plain", lambda: net(lambda z: checkpoint(layer, z)), lambda: net(layer)
+    yield "checkpoint, 32 layers in 8 segments / plain (a third more is the forward)", lambda: step(
+        lambda f: lambda v: checkpoint(f, v)), step
+    yield "save_on_cpu on the host / plain", offloaded, step
+    small = mg.from_numpy(np.linspace(0.1, 1, 8)).requires_grad_()
+    yield "checkpoint of one sin of 8 numbers / plain", lambda: checkpoint(mg.sin, small).sum().backward(), lambda: mg.sin(
+        small).sum().backward()
 
-    def sins(context):
-        z = x.detach().requires_grad_()
-        y = z
-        with context():
-            for _ in range(100):
-                y = mg.sin(y)
-        y.sum().backward()
+    on_device, weight = (mg.from_numpy(v.numpy()).to("sim").requires_grad_() for v in (x.detach(), w.detach()))
 
-    yield "100 sins under save_on_cpu on the host / without", lambda: sins(save_on_cpu), lambda: sins(mg.enable_grad)
-    yield "100 sins under identity hooks / without", lambda: sins(
-        lambda: saved_tensors_hooks(lambda t: t, lambda t: t)), lambda: sins(mg.enable_grad)
-    one = x.detach().requires_grad_()
-    yield "checkpoint(sin), forward and backward / sin", lambda: checkpoint(mg.sin, one).sum().backward(), (
-        lambda: mg.sin(one).sum().backward())
+    def step_on_device():
+        return autograd.grad(layers(on_device, weight).sum(), [on_device, weight])
+
+    def offloaded_from_device():
+        with save_on_cpu():
+            y = layers(on_device, weight).sum()
+        return autograd.grad(y, [on_device, weight])
+
+    yield "save_on_cpu on sim / plain on sim", offloaded_from_device, step_on_device
 
 
-def transforms():
-    w1, w2 = mg.randn(32, 32, dtype=mg.float64), mg.randn(32, 4, dtype=mg.float64)
-    xs = mg.randn(64, 32, dtype=mg.float64)
-    one = grad(lambda row: (mg.tanh(row @ w1) @ w2).sum())
-    yield "64 per-sample gradients, vmap(grad) / one gradient", lambda: vmap(one)(xs), lambda: one(xs[0])
-    f = lambda row: (mg.tanh(row @ w1) @ w2).sum()
-    yield "hessian of 32 inputs / gradient", lambda: hessian(f)(xs[0]), lambda: grad(f)(xs[0])
+# ---------------------------------------------------------------- every row, a million elements
+LARGE = {  # name -> (arguments, parameters), for rows whose shapes are not all alike
+    "linalg.mm_rows.plain": ((real(*MILLION), real(*MILLION)), {}),
+    "linalg.bmm_rows.plain": ((real(10, 300, 300), real(10, 300, 300)), {}),
+    "linalg._addmm": ((real(1000), real(*MILLION), real(*MILLION)), {"beta": 1, "alpha": 1}),
+    "linalg._mv": ((real(*MILLION), real(1000)), {}),
+    "shape._permute": ((real(*MILLION),), {"dims": (1, 0)}),
+    "shape._view": ((real(*MILLION),), {"shape": (10, 100, 1000)}),
+    "shape._expand": ((real(1000, 1),), {"shape": MILLION}),
+    "shape._slice": ((real(*MILLION),), {"index": (slice(0, 900), slice(None))}),
+    "shape.flip_dims": ((real(*MILLION),), {"dims": (1,)}),
+    "shape._tril": ((real(*MILLION),), {"diagonal": 0}),
+    "joining._cat": ((real(500, 1000), real(500, 1000)), {"dim": 0}),
+    "indexing.index_at": ((real(*MILLION), index(1000, 1000)), {"places": (True,)}),
+    "indexing.put_at": ((real(*MILLION), real(*MILLION), permutation(1000, 1000)), {"places": (True,), "accumulate": False}),
+    "indexing.fill_at": ((real(*MILLION), mask(*MILLION), 0.0), {}),
+    "gather.gather_at": ((real(*MILLION), index(1000, *MILLION)), {"dim": 1}),
+    "gather.scatter_add_at": ((real(*MILLION), index(1000, *MILLION), real(*MILLION)), {"dim": 1}),
+    "gather._index_select": ((real(*MILLION), index(1000, 1000)), {"dim": 0}),
+    "embedding._lookup": ((number(5000, 200), index(5000, 5000)), {"padding": -1, "period": 5000}),
+    "normalization._layer_norm": ((real(*MILLION), real(1000), real(1000)), {"rank": 1, "eps": 1e-5}),
+    "loss.square_loss": ((real(*MILLION), real(*MILLION)), {"reduction": "mean", "rank": 2, "width": 0.0}),
+    "loss.class_loss": ((real(*MILLION), index(1000, 1000), None),
+                        {"reduction": "mean", "rank": 1, "ignore_index": -100}),
+    "attention.attention": ((real(8, 250, 250), real(8, 250, 250), real(8, 250, 250), None), {"is_causal": False, "scale": 0.1}),
+}
+
+
+def large(name):
+    """A large sample of a row, or None where nobody wrote one."""
+    op = TABLE[name].op
+    if name in LARGE:
+        return LARGE[name]
+    if not op.vjp or name in REFUSES_DERIVATIVE:
+        return None
+    real_ones = [(a, p) for a, p in SAMPLES[name] if all(x.kind != "complex" for x in a if isinstance(x, Draw))]
+    if not real_ones:
+        return None
+    args, params = real_ones[0]
+    params = {k: mg.float64 if v == OWN else v for k, v in params.items()}
+    if HERE in params.values():
+        return None
+    full = [Draw(x.kind, MILLION, *x.more) if isinstance(x, Draw) else x for x in args]
+    if op.batch in (elementwise, same_bdim):
+        return full, params
+    if op.batch is over_dims:
+        return full, {**params, "dims": (1,)}
+    if op.batch is along_dim and all(isinstance(x, Draw) and x.kind in ("real", "number") for x in args):
+        return full, {**params, "dim": 1}
+    return None
 
 
 def rows():
-    """Forward and backward of each differentiable elementwise row at 10^6 elements, against its kernel run twice."""
-    from minigrad.ops import activation, pointwise
-    x = np.random.default_rng(0).uniform(0.1, 0.9, 10**6)
-    leaf = mg.from_numpy(x).requires_grad_()
-    ones = mg.ones(10**6, dtype=mg.float64)
-    for module in (pointwise, activation):
-        for name, f in sorted(vars(module).items()):
-            op = getattr(f, "op", None)
-            if op is None or not op.vjp or op.elementwise is False or len(op.formulas) != 1 or name.startswith("_"):
-                continue
-            kernel = leaf.device.kernel(op.kernel)
-            yield f"row {name}: forward and backward at 1e6 / its kernel", (
-                lambda f=f: mg.autograd.grad(f(leaf), leaf, ones)), lambda k=kernel: k(x)
+    for name in SAMPLES:
+        sample = large(name) if name in TABLE else None
+        if sample is None:
+            continue
+        args, params = sample
+        rng, op, call = np.random.default_rng(0), TABLE[name].op, TABLE[name]
+        arrays = [x.draw(rng) if isinstance(x, Draw) else x for x in args]
+        tensors = [mg.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arrays]
+        active = [i for i, x in enumerate(args) if isinstance(x, Draw) and x.floating and (op.joint or op.formulas[i])]
+        for i in active:
+            tensors[i].requires_grad_()
+        kernel = CPU.kernel(op.kernel)
 
+        def forward(call=call, tensors=tensors, params=params):
+            out = call(*tensors, **params)
+            return out if isinstance(out, tuple) else (out,)
 
-def imports(rounds):
-    """CPU seconds of `import minigrad` above bare python, against numpy's."""
-    def once(code):
-        before = os.times()
-        subprocess.run([sys.executable, "-c", code], check=True)
-        after = os.times()
-        return after.children_user + after.children_system - before.children_user - before.children_system
+        roots = [k for k, y in enumerate(forward()) if y.requires_grad]
+        cts = [mg.ones_like(forward()[k].detach()) for k in roots]
+        if not roots:
+            continue
 
-    best = {code: min(once(code) for _ in range(rounds)) for code in ("pass", "import numpy", "import minigrad")}
-    return (best["import minigrad"] - best["pass"]) / (best["import numpy"] - best["pass"])
+        def both(forward=forward, roots=roots, cts=cts, leaves=[tensors[i] for i in active]):
+            outs = forward()
+            return autograd.grad([outs[k] for k in roots], leaves, cts, materialize_grads=True)
+
+        def base(kernel=kernel, arrays=arrays, params=params):
+            return kernel(*arrays, **params)
+
+        yield f"row {name}, recording / kernel", forward, base
+        yield f"row {name}, forward and backward / kernel", both, base
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--rows", action="store_true", help="every elementwise row too, the ten worst last")
-    args = parser.parse_args()
-    print("| program / compared with | ratio | quartiles | microseconds |\n|---|---|---|---|")
-    for family in (chains, nested, memory, transforms):
-        for name, f, base in family():
-            ratio, low, high, taken = race(f, base, args.rounds)
-            print(f"| {name} | {ratio:.2f} | {low:.2f} to {high:.2f} | {taken * 1e6:.0f} |", flush=True)
-    print(f"| import minigrad / import numpy | {imports(args.rounds):.2f} | | |")
-    if args.rows:
-        found = sorted((race(f, base, 5)[0], name) for name, f, base in rows())
-        for ratio, name in found[-10:]:
-            print(f"| {name} | {ratio:.2f} | | |")
+    options = {word for word in sys.argv[1:] if word.startswith("--")}
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
+    lines = [*chains(), *features()]
+    print(f"{'ratio':>8}  {'time':>10}  what")
+    for what, f, base in [*lines, *(rows() if "--rows" in options else ())]:
+        if all(word in what for word in words):
+            with np.errstate(all="ignore"):
+                found, best = ratio(f, base, rounds=3 if "--quick" in options else 11)
+            print(f"{found:8.2f}  {best * 1e6:8.0f} us  {what}", flush=True)
+    if "--rows" in options:
+        print("not measured:", ", ".join(sorted(n for n in SAMPLES if n in TABLE and TABLE[n].op.vjp and large(n) is None)))
 
 
 if __name__ == "__main__":

@@ -798,7 +798,7 @@ def checkpoints_in_a_row_and_nested_with_and_without_early_stop(t):
 
         def layer(k):
             def f(v, k=k):
-                log.append(k)  # noqa: B023  called before the next turn
+                log.append(k)
                 return (v * k).sin()
             return f
 
@@ -881,8 +881,7 @@ def checkpoint_with_retain_graph_runs_again_each_time(t):
 @program
 def checkpoint_with_double_backward(t):
     x = vec(t, requires_grad=True)
-    f, calls = counted(lambda v: (v.sin() * v).exp())
-    y = ckpt(t, f, x).sum()
+    y = ckpt(t, lambda v: (v.sin() * v).exp(), x).sum()
     (g,) = t.autograd.grad(y, x, create_graph=True)
     (gg,) = t.autograd.grad((g * g).sum(), x)
     return g, gg

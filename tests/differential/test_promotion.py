@@ -7,7 +7,6 @@ import torch
 
 import minigrad
 from minigrad.dtypes import ALL
-
 from tests.differential.harness import Raised, dtype_name, outcome
 
 NAMES = [d.name for d in ALL]

@@ -5,7 +5,6 @@ import inspect
 import pytest
 
 import minigrad
-
 from tests.house.public import NAMESPACES, OWN, public_methods
 
 PLAIN = (bool, int, float, str, tuple, minigrad.dtype)

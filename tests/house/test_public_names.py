@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import minigrad
-
 from tests.house.public import NAMESPACES, OWN, public_methods
 
 NAMES = [f"{where}.{name}" for where, namespace in NAMESPACES.items() for name in namespace]

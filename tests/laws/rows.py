@@ -13,11 +13,8 @@ from minigrad.op import Op
 
 def modules():
     """All modules of the package."""
-    found = [minigrad]
-    for info in pkgutil.walk_packages(minigrad.__path__, "minigrad."):
-        if not info.name.endswith("__main__"):
-            found.append(importlib.import_module(info.name))
-    return found
+    names = [info.name for info in pkgutil.walk_packages(minigrad.__path__, "minigrad.")]
+    return [minigrad, *[importlib.import_module(name) for name in names if not name.endswith("__main__")]]
 
 
 def _imported(module):

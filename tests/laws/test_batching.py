@@ -5,7 +5,6 @@ import pytest
 
 from minigrad import func
 from minigrad.errors import Refusal
-
 from tests.laws.cases import array, cases, close, differentiable, tensor
 from tests.laws.samples import DRAWS, DYNAMIC, Draw
 
@@ -105,7 +104,7 @@ def test_vmap_of_a_vjp_is_a_loop(case, device):
     first = [column[0] for column in columns]
     outs = case.function(first, active, device)(*[first[i] for i in active])
     cts = [case.alike(outs, seed) for seed in range(SIZE)]
-    inputs = [i for i in positions(case)[-1]]
+    inputs = positions(case)[-1]
     for batched in ([-1, *inputs], [-1], inputs):
         wanted = [pull(tuple(cts[k if -1 in batched else 0]), *[c[k if i in batched else 0] for i, c in enumerate(columns)])
                   for k in range(SIZE)]

@@ -4,9 +4,7 @@ import pytest
 
 import minigrad
 from minigrad import autograd, func
-
 from minigrad.errors import UsageError
-
 from tests.laws.cases import Case, array, cases, close, differentiable, gradient, inner, tensor, value
 from tests.laws.samples import REFUSES_DERIVATIVE
 

@@ -2,7 +2,6 @@
 
 from minigrad import func
 from minigrad.autograd.graph import saved_tensors_hooks
-
 from tests.laws.cases import Case, cases, close, differentiable
 from tests.laws.samples import DRAWS
 

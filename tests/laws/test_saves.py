@@ -6,7 +6,6 @@ import pytest
 
 from minigrad import Tensor, autograd, func
 from minigrad.autograd.graph import saved_tensors_hooks
-
 from tests.laws.cases import array, cases, close, differentiable
 
 

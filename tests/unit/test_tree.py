@@ -1,13 +1,19 @@
 """minigrad/tree.py"""
 
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
+from typing import NamedTuple
 
 import pytest
 
 from minigrad import tree
 from minigrad.errors import UsageError
 
-Point = namedtuple("Point", "x y")
+
+class Point(NamedTuple):
+    x: int
+    y: object
+
+
 NESTS = [1, (), [], {}, (1, 2), [1, [2, 3]], {"b": 1, "a": (2, 3)}, Point(1, (2,)), OrderedDict(z=1, a=[2]), (None, {"k": ()})]
 
 

@@ -94,7 +94,7 @@ def test_the_saved_attributes_are_torchs(x):
     assert y.grad_fn._saved_self is None
     assert y.grad_fn._saved_other.tolist() == x.tolist()
     with pytest.raises(AttributeError):
-        y.grad_fn._saved_result  # noqa: B018
+        y.grad_fn._saved_result
 
 
 def test_a_node_of_a_level_is_made_by_the_same_code(x):
