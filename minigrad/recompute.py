@@ -231,7 +231,7 @@ class Refill(Hooks):
         sites = [slot.site for k in range(len(self.missing)) if (slot := self.missing.get((owner, first + k))) is not None]
         if (len(sites) == len(self.missing) and len({site.number for site in sites}) == 1
                 and all(site.node == node and site.name in inputs for site in sites)):
-            given = {name: cycle(bases(x if owner is None else x.value)) for name, x in inputs.items()}
+            given = {name: cycle(bases(x.value if owner is not None and x.owner is owner else x)) for name, x in inputs.items()}
             for site in sites:
                 self.pack(next(given[site.name]), site)
 

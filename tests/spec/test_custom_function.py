@@ -272,6 +272,36 @@ def test_a_function_whose_inputs_alone_are_missing_does_not_run_again():
     assert Sine.forward.calls == 1
 
 
+class Product(Function):
+    """x y, which saves both; forward counts."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(Counted(lambda x, y: x * y))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * y, g * x
+
+
+@pytest.mark.parametrize("outer", ["grad", "vmap grad", "grad grad"])
+def test_nor_where_some_of_them_are_constants_of_its_level(outer):
+    """[NOTE early-stop]"""
+    x = t([0.3, 0.4]) if outer == "vmap grad" else t(0.3)
+    for y in (t(2.0), x):
+        Product.forward.calls = 0
+        around = {"grad": grad, "vmap grad": lambda f: vmap(grad(f)), "grad grad": lambda f: nth(2, f)}[outer]
+        y = y if outer != "vmap grad" else y.sum()
+        got = around(lambda x, y=y: checkpoint(lambda x: Product.apply(mg.exp(x), y), x))(x)
+        want = around(lambda x, y=y: mg.exp(x) * y)(x)
+        assert got.tolist() == pytest.approx(want.tolist(), rel=1e-12)
+        assert outer == "grad grad" or Product.forward.calls == 1
+
+
 def test_a_saved_tensor_that_was_modified_is_an_error():
     """[NOTE custom-function]"""
     x = t(3.0, requires_grad=True)
