@@ -214,6 +214,12 @@ def frames_that_manage_every_level():
     return replaced(recompute.Frame, manager=lambda self, owner: self)
 
 
+def inputs_of_every_level():
+    """A recomputation counts the input of every region inside it, also of those at a level of the region's own."""
+    return replaced(recompute.Refill, manager=lambda self, owner: (
+        self if owner is self.level or owner is recompute.INPUTS else None))
+
+
 def arguments_with_edges():
     """The arguments of a recomputation are those of the forward, with their edges."""
     return replaced(recompute, _fresh=lambda x: x)

@@ -346,6 +346,22 @@ def test_one_list_of_slots_hands_out_the_saves_of_another_level():
         assert program() == pytest.approx(3.870, abs=1e-3)
 
 
+def test_counting_the_inputs_of_every_level_hands_out_another_regions_input():
+    """[NOTE nested-regions]  d/dx (2x + sin 3x), where 2x is the gradient of an inner region at a level of its own."""
+    def program():
+        x = t(0.7, requires_grad=True)
+
+        def region(x):
+            slope = grad(lambda y: checkpoint(lambda q: q * q, y))(x)
+            return slope + checkpoint(mg.sin, x * 3)
+        checkpoint(region, x).backward()
+        return x.grad.item()
+
+    assert close(program(), 2 + 3 * math.cos(2.1))
+    with broken.inputs_of_every_level():
+        assert close(program(), 2 + 3 * math.cos(0.7))
+
+
 def test_arguments_with_edges_run_the_graph_outside_once_more():
     """[NOTE arguments-are-fresh] C4: a backward inside the region reaches out of its recomputation."""
     def program():
