@@ -99,19 +99,20 @@ class Frame(Hooks):
 
     def unpack(self, packed: Slot, asking: Any) -> Tensor:
         run = current().run or Run()
-        table = run.filled.setdefault(self, {}).setdefault(packed.level, {})
+        tables = run.tables(self)
+        table = tables.setdefault(packed.level, {})
         if packed.index not in table:
-            self.recompute(asking, run)
+            self.recompute(asking, tables)
         if packed.index not in table:
             raise self.fewer(packed)
         base: Tensor = table.pop(packed.index).unpack()
         return base
 
-    def recompute(self, level: Any, run: Run) -> None:
+    def recompute(self, level: Any, tables: dict[Any, dict[int, Any]]) -> None:
         """Run the region again as it ran in forward, and fill the slots of one level. [NOTE recompute-under-the-same-state]"""
         self.region.check()
         now = current()
-        refill = Refill(self, level, run.filled[self])
+        refill = Refill(self, level, tables)
         args, kwargs = tree.unflatten([again(level) for again in self.inputs], self.spec)
         if now.watchers:
             tell(now.watchers, "recompute", level if level is not INPUTS else None, self, refill)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from ..errors import UsageError
 from ..ops.creation import ones_like
@@ -29,11 +30,16 @@ if TYPE_CHECKING:
 class Run:
     """One backward run; recomputed values live as long as it does. [NOTE recomputed-values-live-once]"""
 
-    __slots__ = ("__weakref__", "filled")
+    __slots__ = ("__weakref__", "_tables")
 
     def __init__(self) -> None:
-        self.filled: dict[Any, dict[Any, dict[int, Any]]] = {}
-        """What was recomputed in this run and not handed out yet: of each frame, of each level, by index."""
+        self._tables: WeakKeyDictionary[Any, dict[Any, dict[int, Any]]] | None = None
+
+    def tables(self, frame: Any) -> dict[Any, dict[int, Any]]:
+        """What was recomputed of a frame in this run and not handed out yet: of each level, by index; while the frame lives."""
+        if self._tables is None:
+            self._tables = WeakKeyDictionary()
+        return self._tables.setdefault(frame, {})
 
 
 def _reachable(roots: Sequence[Any]) -> tuple[list[Node], set[Node]]:

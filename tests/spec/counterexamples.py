@@ -276,7 +276,7 @@ def recomputed_values_kept():
 
     def lasting(self, packed, asking):
         if (run := state.current().run) is not None:
-            run.filled.setdefault(self, {}).setdefault(packed.level, _Lasting())
+            run.tables(self).setdefault(packed.level, _Lasting())
         return unpack(self, packed, asking)
     return replaced(recompute.Frame, unpack=lasting)
 
