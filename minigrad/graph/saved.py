@@ -175,7 +175,7 @@ class PackedTensor:
             self.checks.append((base.value.shape, base.dtype, _watch(packed)))
 
     def unpack(self, *asking: Any) -> Tensor:
-        """The tensor, with its layers around the data from the unpack hook; `asking` is the level, if not the one that saved."""
+        """The tensor, with its layers around the data from the unpack hook; `asking`: the level, if not the one that saved."""
         return self.rebuild(self._bases(asking[0] if asking else self.site.owner))
 
     def _bases(self, asking: Any) -> Iterator[Tensor]:
