@@ -1089,6 +1089,147 @@ def checkpoint_asked_for_one_input_only(t):
     return t.autograd.grad(z, y, retain_graph=True), t.autograd.grad(z, x)
 
 
+# ---------------------------------------------------------------- custom functions
+def cube(t, *, separate=False):
+    """x ** 3, whose backward is written by hand."""
+    class Cube(t.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 3 * x * x * g
+
+        @staticmethod
+        def jvp(ctx, dx):
+            return 3 * ctx.x * ctx.x * dx
+
+    def setup_context(ctx, inputs, output):
+        (x,) = inputs
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        ctx.x = x
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    if separate:
+        Cube.forward, Cube.setup_context = staticmethod(lambda x: x * x * x), staticmethod(setup_context)
+    else:
+        Cube.forward = staticmethod(forward)
+    return Cube.apply
+
+
+@program
+def a_custom_function_at_level_0(t):
+    x = vec(t, requires_grad=True)
+    y = cube(t)(x)
+    (g,) = t.autograd.grad(y.sum(), x, create_graph=True)
+    return y, y.grad_fn.name(), g, t.autograd.grad(g.sum(), x)
+
+
+@program
+def a_custom_function_under_transforms(t):
+    f, x = cube(t, separate=True), vec(t)
+    return (t.func.grad(lambda v: f(v).sum())(x), t.func.grad(lambda v: t.func.grad(lambda u: f(u).sum())(v).sum())(x), t.func.vmap(f)(mat(t)),
+            t.func.vmap(t.func.grad(lambda v: f(v).sum()))(mat(t)), t.func.jacrev(f)(x))
+
+
+@program
+def hooks_see_what_a_custom_function_saves(t):
+    log, x = [], vec(t, requires_grad=True)
+    with observed(t, log):
+        y = cube(t)(x)
+    y.sum().backward()
+    return log, x.grad
+
+
+@program
+def a_custom_function_in_a_checkpoint(t):
+    x = vec(t, requires_grad=True)
+    f, calls = counted(cube(t))
+    y = ckpt(t, lambda v: f(v.sin()).cos(), x)
+    y.sum().backward()
+    return y, x.grad, calls[0]
+
+
+@program
+def needs_input_grad_and_none_for_constants(t):
+    seen = []
+
+    class Product(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y, n):
+            ctx.save_for_backward(x, y)
+            return x * y * n
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(ctx.needs_input_grad)
+            _, y = ctx.saved_tensors
+            return g * y * 2, None, None
+
+    x, y = vec(t, requires_grad=True), vec(t)
+    Product.apply(x, y, 2).sum().backward()
+    return list(seen[0]), x.grad
+
+
+@program
+def outputs_of_a_custom_function_that_have_no_derivative(t):
+    class Sorted(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            values, indices = x.sort()
+            ctx.mark_non_differentiable(indices)
+            ctx.save_for_backward(indices)
+            return values, indices
+
+        @staticmethod
+        def backward(ctx, g, _):
+            (indices,) = ctx.saved_tensors
+            return t.zeros_like(g).scatter(0, indices, g)
+
+    x = vec(t, requires_grad=True)
+    values, indices = Sorted.apply(x)
+    (values * vec(t)).sum().backward()
+    return values, indices, indices.requires_grad, x.grad
+
+
+@program
+def a_wrong_number_of_gradients_is_an_error(t):
+    class Wrong(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, g
+
+    x = vec(t, requires_grad=True)
+    return error(lambda: Wrong.apply(x).sum().backward(), "returned an incorrect number of gradients")
+
+
+@program
+def a_backward_that_is_once_differentiable(t):
+    class Once(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @t.autograd.function.once_differentiable
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * 2 * x
+
+    x = vec(t, requires_grad=True)
+    (g,) = t.autograd.grad(Once.apply(x).sum(), x, create_graph=True)
+    return g.detach(), error(lambda: t.autograd.grad(g.sum(), x))
+
+
 # ---------------------------------------------------------------- transforms, without features
 def smooth(t):
     return lambda x: (x.sin() * x + (x * x).exp() * 0.1).sum()
