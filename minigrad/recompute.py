@@ -132,7 +132,8 @@ class Frame(Hooks):
         try:
             self.context.copy().run(region)
         finally:
-            self.region.close()
+            if self.region.closed:
+                self.region.close()
             if now.watchers:
                 tell(now.watchers, "recomputed", level if level is not INPUTS else None, self, refill)
         if refill.missing and self.check != "none":
@@ -218,7 +219,7 @@ class Refill(Hooks):
             if looks != slot.looks and self.frame.check != "none":
                 raise self._different(slot, looks, site)
             self.table.setdefault(level, {})[index] = keep(alias(base))
-            if not self.missing and self.frame.early_stop:
+            if not self.missing and (self.frame.early_stop or not self.frame.region.closed):  # never ahead of the forward
                 raise Stop(self)
         elif index >= self.frame.counts.get(level, 0) and not self.frame.early_stop and self.frame.region.closed:
             raise self._more(site)

@@ -283,7 +283,8 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
     elif create_graph or extra.grad.node is not None or ct.node is not None:
         extra.grad = extra.grad + ct
     else:
-        extra.grad.add_(ct)
+        with using(current()._replace(watchers=())):  # a region does not read what it accumulates into
+            extra.grad.add_(ct)
     for hook in list(extra.post_hooks or ()):
         hook(leaf)
 

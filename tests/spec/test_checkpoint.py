@@ -725,6 +725,48 @@ def test_a_backward_inside_a_region_accumulates_once():
     assert run(checkpoint) == pytest.approx(run(lambda f, x: f(x)))
 
 
+def test_regions_may_accumulate_into_one_leaf_before_any_of_them_runs_again():
+    """[NOTE side-effects-once] C8 [NOTE captured-tensors]: a gradient that is accumulated into is not read by the region."""
+    def run(wrap):
+        w = t(3.0, requires_grad=True)
+
+        def region(x):
+            mg.sin(w * x.detach()).backward()
+            return mg.sin(x * w)
+        x = w * 1
+        for _ in range(3):
+            x = wrap(region, x)
+        x.backward()
+        return w.grad.item()
+    assert run(checkpoint) == pytest.approx(run(lambda f, x: f(x)))
+
+
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_an_inner_backward_does_not_run_the_region_ahead_of_its_forward(early_stop):
+    """[NOTE early-stop] C9 [NOTE random-streams] C6: what comes after it has not been drawn, saved or done yet."""
+    def run(wrap):
+        log = []
+        mg.manual_seed(0)
+
+        def region(x):
+            y = mg.sin(x)
+            for _ in range(2):
+                (g,) = mg.autograd.grad(y, x, create_graph=True)
+                y = y * g
+            if not is_recomputing():
+                log.append("after")
+            else:
+                log.append("after, again")
+            return mg.sin(y * mg.rand((), dtype=y.dtype))
+        x = t(0.7, requires_grad=True)
+        y = wrap(region, x)
+        seen = list(log)
+        y.backward()
+        return y.item(), x.grad.item(), mg.rand(()).item(), seen
+    plain = run(lambda f, x: f(x))
+    assert run(lambda f, x: checkpoint(f, x, early_stop=early_stop)) == plain
+
+
 def test_a_function_can_ask_whether_it_runs_again():
     """[NOTE side-effects-once] C8."""
     seen = []
