@@ -11,7 +11,7 @@ from importlib import import_module
 from weakref import WeakKeyDictionary, ref
 
 from minigrad import offload, recompute, region, state
-from minigrad.autograd import engine, function_call, grad_mode
+from minigrad.autograd import engine, function_call, function_node, grad_mode
 from minigrad.graph import saved
 from minigrad.interpreters.base import Interpreter
 from minigrad.interpreters.vmap import VmapInterpreter
@@ -105,6 +105,16 @@ def views_that_are_not_told():
 def forward_that_means_values():
     """A Function's code runs with the levels taken off, and a tensor of theirs that it captured means its value."""
     return replaced(function_call.Call, inside=lambda self, now, levels: now._replace(levels=levels))
+
+
+def intermediates_without_history():
+    """What a Function's forward computed and kept is a constant to the derivatives of its backward (#76185)."""
+    origin = function_node.FunctionNode._origin
+
+    def forgetful(self, x, args, outs):
+        target, nr = origin(self, x, args, outs)
+        return (None if target == "lost" else target), nr
+    return replaced(function_node.FunctionNode, _origin=forgetful)
 
 
 # ---------------------------------------------------------------- saving

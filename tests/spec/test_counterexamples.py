@@ -113,6 +113,30 @@ def test_a_forward_that_means_values_loses_what_its_closure_captured():
         assert grad(program)(t(3.0)).item() == 6.0
 
 
+def test_intermediates_without_history_are_constants_to_the_second_derivative():
+    """[NOTE custom-function]  Upstream: pytorch/pytorch#76185."""
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx, x):
+            square = x * x
+            ctx.save_for_backward(square)
+            return square * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3 * ctx.saved_tensors[0] * g
+
+    def second_derivative():
+        x = t(2.0, requires_grad=True)
+        (g,) = mg.autograd.grad(Cube.apply(x) + x**2, x, create_graph=True)
+        return mg.autograd.grad(g, x)[0].item()
+
+    with pytest.raises(UsageError, match="kept a tensor that its forward computed"):
+        second_derivative()
+    with broken.intermediates_without_history():
+        assert second_derivative() == 2.0                  # 6x + 2 was asked for
+
+
 def test_depth_first_order_runs_a_node_before_its_cotangent_is_complete():
     """[NOTE age-of-nodes]"""
     def program():
