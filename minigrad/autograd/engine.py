@@ -282,8 +282,12 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
             storage_of(ct)
     elif create_graph or extra.grad.node is not None or ct.node is not None:
         extra.grad = extra.grad + ct
+    elif (ct.owner is None and extra.grad.owner is None and ct.kind is extra.grad.kind
+          and extra.grad.value.flags.writeable):
+        ct.device.xp.add(extra.grad.value, ct.value, out=extra.grad.value)  # no op: a region does not read what it adds to
+        storage_of(extra.grad).version += 1
     else:
-        with using(current()._replace(watchers=())):  # a region does not read what it accumulates into
+        with using(current()._replace(watchers=())):
             extra.grad.add_(ct)
     for hook in list(extra.post_hooks or ()):
         hook(leaf)
