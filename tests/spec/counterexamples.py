@@ -14,6 +14,7 @@ from minigrad import offload, recompute, region, state
 from minigrad.autograd import engine, function_call, function_node, grad_mode
 from minigrad.graph import saved
 from minigrad.interpreters.base import Interpreter
+from minigrad.interpreters.grad import GradInterpreter
 from minigrad.interpreters.vmap import VmapInterpreter
 from minigrad.ops import inplace
 
@@ -50,6 +51,12 @@ def levels_compared_by_number():
     """Two levels are the same where their numbers are, as in torch's DynamicLayer stack."""
     return replaced(Interpreter, __eq__=lambda a, b: isinstance(b, Interpreter) and a.number == b.number,
                     __hash__=lambda a: hash(a.number))
+
+
+def leaves_cut_off_from_level_0():
+    """A transform makes its leaves as a program would at level 0: `x.detach().requires_grad_()`."""
+    leaf = GradInterpreter.leaf
+    return replaced(GradInterpreter, leaf=lambda self, x: leaf(self, x.detach()))
 
 
 class _Everything(frozenset):
@@ -172,6 +179,15 @@ class _Handle:
 def outputs_saved_with_their_node():
     """A node keeps the output as the program has it, which owns the node (#115255)."""
     return replaced(record, keep_base=_Handle)
+
+
+def composed_hooks_unpack_outwards():
+    """Where pairs compose, each unpacks before the next one outside does, in the order in which they packed."""
+    def unpack(self, packed, asking):
+        if isinstance(packed, saved.PackedTensor):
+            return packed.hooks.unpack(self.unpack_hook(packed.packed[0]), asking)
+        return self.unpack_hook(packed)
+    return replaced(saved.UserHooks, unpack=unpack)
 
 
 def packed_tensors_unwatched():

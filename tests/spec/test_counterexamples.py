@@ -13,8 +13,9 @@ from weakref import ref
 import pytest
 
 import minigrad as mg
+from minigrad import sim
 from minigrad.autograd import Function, shallow_detach
-from minigrad.autograd.graph import save_on_cpu, saved_tensors_hooks
+from minigrad.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 from minigrad.errors import CheckpointError, LevelError, Refusal, UsageError
 from minigrad.func import grad, jvp, linearize, vjp, vmap
 from minigrad.state import current, using
@@ -56,6 +57,36 @@ def test_popping_a_level_leaks_what_was_set_inside_it():
     assert records_afterwards() is True
     with broken.levels_left_by_popping():
         assert records_afterwards() is False
+
+
+def test_popping_a_level_leaks_a_refusal_into_the_next_program():
+    """[NOTE disabled-hooks] H7.  torch: after some failures every later checkpoint of the thread is refused."""
+    def failing(x):
+        disable_saved_tensors_hooks("not in here").__enter__()
+        raise ZeroDivisionError
+
+    def next_program():
+        with using(current()):
+            with pytest.raises(ZeroDivisionError):
+                grad(failing)(t(1.0))
+            return grad(checkpointed)(t(5.0)).item()
+
+    assert close(next_program(), FIRST)
+    with broken.levels_left_by_popping(), pytest.raises(Refusal, match="not in here"):
+        next_program()
+
+
+def test_leaves_that_are_cut_off_from_level_0_lose_the_outer_derivative():
+    """[NOTE level-zero] S2: `grad` at one level, level 0 at the other; both derivatives are 0 without the edge."""
+    def outer():
+        x = t(5.0, requires_grad=True)
+        g = grad(sin_sin)(x)
+        return mg.autograd.grad(g, x)[0].item() if g.requires_grad else 0.0
+
+    assert close(outer(), SECOND)
+    with broken.leaves_cut_off_from_level_0():
+        assert outer() == 0.0
+        assert nth(2, sin_sin)(t(5.0)).item() == 0.0
 
 
 def test_comparing_levels_by_number_makes_linearize_zero():
@@ -240,6 +271,48 @@ def test_levels_that_hide_hooks_offload_nothing():
     assert packs() == 2
     with broken.levels_that_hide_hooks():
         assert packs() == 0
+
+
+def test_what_a_rule_keeps_in_a_closure_no_hook_can_see():
+    """[NOTE what-is-saved] H1: the number of packs, and of bytes that stay on the device."""
+    class Square(Function):
+        @staticmethod
+        def forward(ctx, x, kept_by):
+            if kept_by == "save":
+                ctx.save_for_backward(x)
+            else:
+                ctx.x = x                                  # what a closure does
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            x = ctx.x if hasattr(ctx, "x") else ctx.saved_tensors[0]
+            return 2 * x * g, None
+
+    def device_bytes(kept_by):
+        x = mg.ones(100, device="sim", requires_grad=True)
+        start = sim.memory_allocated()
+        with (context := save_on_cpu()):
+            y = Square.apply(x + 0, kept_by)
+        return context.host_copies, sim.memory_allocated() - start - y.untyped_storage().nbytes()
+
+    assert device_bytes("save") == (1, 0)
+    assert device_bytes("closure") == (0, 400)
+
+
+def test_composed_hooks_that_unpack_outwards_give_back_another_number():
+    """[NOTE hooks-compose] H3: (2e + 1) / 2 - 1 for e."""
+    def program():
+        x = t(1.0, requires_grad=True)
+        with saved_tensors_hooks(lambda s: s + 1, lambda s: s - 1), saved_tensors_hooks(lambda s: s * 2, lambda s: s / 2,
+                                                                                      compose=True):
+            y = mg.exp(x)
+        y.backward()
+        return x.grad.item()
+
+    assert close(program(), math.e)
+    with broken.composed_hooks_unpack_outwards():
+        assert close(program(), math.e - 0.5)
 
 
 def test_an_output_saved_with_its_node_is_never_freed(no_gc):
