@@ -140,9 +140,8 @@ class _Walk:
 
     def go(self) -> None:
         """Run the nodes from the youngest to the oldest."""
-        arrived, wanted, special, create_graph, retain_graph = (
-            self.arrived, self.wanted, self.special, self.create_graph, self.retain_graph)
-        consumers = self.consumers
+        arrived, wanted, special, consumers, create_graph, retain_graph = (
+            self.arrived, self.wanted, self.special, self.consumers, self.create_graph, self.retain_graph)
         for leaf in [target for target in arrived if type(target) is Tensor and target not in self.consumers]:
             self._leaf(leaf)
         nodes = self.nodes
@@ -282,8 +281,7 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
             storage_of(ct)
     elif create_graph or extra.grad.node is not None or ct.node is not None:
         extra.grad = extra.grad + ct
-    elif (ct.owner is None and extra.grad.owner is None and ct.kind is extra.grad.kind
-          and extra.grad.value.flags.writeable):
+    elif ct.owner is extra.grad.owner is None and ct.kind is extra.grad.kind and extra.grad.value.flags.writeable:
         ct.device.xp.add(extra.grad.value, ct.value, out=extra.grad.value)  # no op: a region does not read what it adds to
         storage_of(extra.grad).version += 1
     else:
