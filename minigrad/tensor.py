@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from .interpreters.base import Interpreter
     from .storage import Kind
 
-Size = tuple[int, ...]
-
 
 class _Leaf:
     """The edge of a tensor that requires grad and was made by no op: the tensor is its own end of the graph."""
