@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from .backend import Array, array_text
 from .errors import LevelError, UsageError
+from .modes import at_base
 from .ops.creation import tensor
-from .state import show
-from .tensor import LEAF, extra_of, fresh, next_number
+from .ops.shape import clone, detach
+from .state import current, show
+from .tensor import LEAF, extra_of, next_number
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -19,13 +21,18 @@ if TYPE_CHECKING:
 
 def logical(x: Tensor, what: str) -> Array:
     """The array that a program may look at.  Raises LevelError under vmap, where there is one for each sample."""
+    return base(x, what).value
+
+
+def base(x: Tensor, what: str) -> Tensor:
+    """The tensor at the bottom, where python may look at it."""
     while x.owner is not None:
         if not x.owner.readable:
             msg = (f"vmap: It looks like you're calling .{what}() on a Tensor of {x.owner} ({show()}). It holds a batch, and "
                    "python can look at one value only: use tensor operations (where, clamp, ...) instead.")
             raise LevelError(msg)
         x = x.value
-    return x.value
+    return x
 
 
 def text(x: Tensor) -> str:
@@ -69,16 +76,17 @@ def array(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
 
 def tolist(x: Tensor) -> Any:
     """The elements as nested python lists, or a number."""
-    return logical(x, "tolist").tolist()
+    found, state = base(x, "tolist"), current()
+    return at_base(tolist, (found,), {}, state) if state.dispatch_modes else found.value.tolist()
 
 
 def item(x: Tensor) -> Any:
     """The one element, as a python number."""
-    array = logical(x, "item")
-    if array.size != 1:
-        msg = f"a Tensor with {array.size} elements cannot be converted to Scalar"
+    found, state = base(x, "item"), current()
+    if found.value.size != 1:
+        msg = f"a Tensor with {found.value.size} elements cannot be converted to Scalar"
         raise UsageError(msg)
-    return array.item()
+    return at_base(item, (found,), {}, state) if state.dispatch_modes else found.value.item()
 
 
 def boolean(x: Tensor) -> bool:
@@ -144,7 +152,7 @@ def deepcopied(x: Tensor, memo: dict[int, Any]) -> Tensor:
     if not x.is_leaf:
         msg = "only leaf tensors can be deep-copied: a copy of a computed tensor would have no graph. Use clone()."
         raise UsageError(msg)
-    new = fresh(logical(x, "deepcopy").copy(), x.dtype, x.device)
+    new: Tensor = clone(detach(base(x, "deepcopy")))
     new.node = x.node
     new.nr = next_number()
     if x.extra is not None:

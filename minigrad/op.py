@@ -27,6 +27,7 @@ from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, Refusal, UsageError
 from .graph.plan import Plan
 from .graph.record import NO_PARAMS, record, record_binary, record_unary
+from .modes import row_at_base
 from .state import State, below, current, show, tell, using, watched
 from .tensor import Tensor, base_tensor, fresh, link, storage_of
 
@@ -275,8 +276,6 @@ def _binary(op: Op) -> Callable[..., Any]:
     return call
 
 
-
-
 # ---------------------------------------------------------------- binding: an op meets the stack
 def bind(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Run `op` at the highest level that one of its arguments belongs to. [NOTE who-processes-an-op]"""
@@ -335,6 +334,16 @@ def revive(x: Tensor, state: State) -> Tensor:
 
 # ---------------------------------------------------------------- the base: kernels on arrays, recorded by level 0
 def _run(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) -> Any:
+    out = _kernel(op, args, params, state) if not state.dispatch_modes else row_at_base(op, args, params, state)
+    if op.vjp and (not state.grad_off or None not in state.grad_off):
+        for x in args:
+            if type(x) is Tensor and x.node is not None and (op.outs != 1 or out.dtype.category >= FLOAT):
+                record(op, None, args, out, params, state)
+                break
+    return out
+
+
+def _kernel(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) -> Any:
     device, arrays = _arrays(op, args, params, state)
     if state.watchers:
         tell(state.watchers, "op", None, op, args)
@@ -342,13 +351,7 @@ def _run(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) ->
         made = device.kernel(op.kernel)(*arrays, **params)
     except ValueError as error:
         raise mismatch(op, args, error) from error
-    out: Any = (_wrap(op, made, args, device) if op.outs == 1 else tuple([_wrap(op, m, args, device) for m in made]))
-    if op.vjp and (not state.grad_off or None not in state.grad_off):
-        for x in args:
-            if type(x) is Tensor and x.node is not None and (op.outs != 1 or out.dtype.category >= FLOAT):
-                record(op, None, args, out, params, state)
-                break
-    return out
+    return _wrap(op, made, args, device) if op.outs == 1 else tuple([_wrap(op, m, args, device) for m in made])
 
 
 def _arrays(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) -> tuple[Device, list[Any]]:

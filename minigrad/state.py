@@ -38,6 +38,8 @@ class State:
     """The message of `disable_saved_tensors_hooks`, where it is in force. [NOTE disabled-hooks]"""
     watchers: tuple[Watcher, ...] = ()
     """Those who are told of every op: traces and checkpoint frames.  Where there are none, ops take their fast path."""
+    dispatch_modes: tuple[Any, ...] = ()
+    """Those who are asked to run what reaches the base, the innermost last. [NOTE dispatch-modes]"""
     run: Run | None = None
     """The backward run that is under way; recomputed values live as long as it does."""
     recomputing: int | None = None
@@ -58,7 +60,6 @@ class State:
     """... and who says so."""
     default_dtype: dtypes.dtype = dtypes.float32
     default_device: Device = CPU
-
 
     def __init__(self) -> None:
         self.__dict__.update({name: getattr(State, name) for name in State.__annotations__})
@@ -93,7 +94,7 @@ current: Callable[[], State] = _STATE.get
 
 
 watched: set[using] = set()
-"""The blocks, in any thread, whose State has watchers: while there are none, an op need not read its own. [NOTE fast-path]"""
+"""The blocks, in any thread, whose State has watchers or modes: without any, an op need not read its own. [NOTE fast-path]"""
 
 
 class using:  # noqa: N801  reads as a statement
@@ -107,7 +108,7 @@ class using:  # noqa: N801  reads as a statement
     def __enter__(self) -> State:
         self.old = _STATE.get()
         _STATE.set(self.new)
-        if self.new.watchers:
+        if self.new.watchers or self.new.dispatch_modes:
             watched.add(self)
         return self.new
 
@@ -141,6 +142,11 @@ def below(me: Interpreter) -> State:
     """The state one storey under a level: what ops that look at the stack (random ones) run in."""
     state = _STATE.get()
     return state._replace(levels=state.levels[:state.levels.index(me)])
+
+
+def underneath(state: State, **changes: Any) -> State:
+    """The state at the base: under every level, level 0 too, with nothing recorded and no hooks."""
+    return state._replace(levels=(), grad_off=frozenset({None}), hooks=None, **changes)
 
 
 def show(state: State | None = None) -> str:

@@ -351,6 +351,8 @@ def link(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:
     if of.extra is not None and of.extra.root is not None:
         root, steps = of.extra.root, (*of.extra.steps, step)
     mine, its = extra_of(view), extra_of(root)
+    if mine.root is root:  # a dispatch mode has run the op that made it
+        return
     mine.root, mine.steps = root, steps
     if its.views is None:
         its.views = []

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from ..errors import UsageError
 from ..ops.creation import ones_like
 from ..ops.shape import sum_to
-from ..state import current, show, tell, using
+from ..state import current, show, tell, using, watched
 from ..tensor import LEAF, Tensor, alias, edge, extra_of, storage_of
 
 if TYPE_CHECKING:
@@ -281,7 +281,8 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
             storage_of(ct)
     elif create_graph or extra.grad.node is not None or ct.node is not None:
         extra.grad = extra.grad + ct
-    elif ct.owner is extra.grad.owner is None and ct.kind is extra.grad.kind and extra.grad.value.flags.writeable:
+    elif ct.owner is extra.grad.owner is None and ct.kind is extra.grad.kind and extra.grad.value.flags.writeable and (
+            not watched or not current().dispatch_modes):
         ct.device.xp.add(extra.grad.value, ct.value, out=extra.grad.value)  # no op: a region does not read what it adds to
         storage_of(extra.grad).version += 1
     else:

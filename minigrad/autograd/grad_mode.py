@@ -8,9 +8,9 @@ Source: torch.no_grad, torch.enable_grad, torch.set_grad_enabled; NOTE [grad and
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
+from ..scope import Scope
 from ..state import State, current, using
 
 if TYPE_CHECKING:
@@ -33,29 +33,12 @@ def is_grad_enabled() -> bool:
     return innermost not in state.grad_off
 
 
-class _Mode:
-    """A context manager and decorator; may be entered again, also while it is in force."""
-
-    def __init__(self) -> None:
-        self._scopes: list[using] = []
-
+class _Mode(Scope):
     def _wanted(self) -> bool:
         raise NotImplementedError
 
-    def __enter__(self) -> None:
-        scope = using(_enabled(current(), self._wanted()))
-        scope.__enter__()
-        self._scopes.append(scope)
-
-    def __exit__(self, *error: Any) -> None:
-        self._scopes.pop().__exit__(*error)
-
-    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(f)
-        def inside(*args: Any, **kwargs: Any) -> Any:
-            with using(_enabled(current(), self._wanted())):
-                return f(*args, **kwargs)
-        return inside
+    def inside(self, outside: State) -> State:
+        return _enabled(outside, self._wanted())
 
 
 class no_grad(_Mode):  # noqa: N801  torch spells it so

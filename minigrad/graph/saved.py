@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..state import State, current, tell, using
+from ..state import State, current, tell, underneath, using
 from ..storage import Storage, modified
 from ..tensor import LEAF, Tensor, alias, base_tensor, bottom, peel, storage_of
 
@@ -86,7 +86,7 @@ class UserHooks(Hooks):
 
     def pack(self, base: Tensor, site: Site) -> Any:
         before = storage_of(base).version
-        with using(_underneath(current())):
+        with using(underneath(current())):
             packed = self.pack_hook(base)
         if storage_of(base).version != before:
             msg = (f"A saved tensor pack hook is modifying its input in place ({site}). Tensors provided as input to pack "
@@ -101,12 +101,8 @@ class UserHooks(Hooks):
     def unpack(self, packed: Any, asking: Any) -> Any:
         if isinstance(packed, PackedTensor):
             packed = packed.unpack(asking)
-        with using(_underneath(current())):
+        with using(underneath(current())):
             return self.unpack_hook(packed)
-
-
-def _underneath(state: State) -> State:
-    return state._replace(levels=(), grad_off=frozenset({None}), hooks=None)
 
 
 class SavedTensor:

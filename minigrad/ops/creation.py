@@ -11,13 +11,16 @@ from ..backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, Device, dtype_o
 from ..backend import device as find_device
 from ..dtypes import bool_, complex64, complex128, dtype, float64, int64
 from ..errors import UsageError
-from ..op import row
+from ..op import OpFunction, row
 from ..state import current
 from ..storage import kind_of, new_storage
 from ..tensor import Tensor, fresh
-from .batching import to_front
+from .batching import same_bdim, to_front
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..backend import Array
     from ..op import Op
     from .batching import Batched, Bdims, Params, Values
 
@@ -28,6 +31,26 @@ def _device(device: str | Device | None) -> Device:
 
 def _finish(x: Tensor, requires_grad: bool) -> Tensor:
     return x.requires_grad_() if requires_grad else x
+
+
+def _making(name: str, array: Callable[..., Array]) -> OpFunction:
+    """The row of array(xp, dtype, ...), which is made on its device."""
+    def kernel(xp: Any, dtype: dtype, device: Device, **params: Any) -> Array:
+        return array(xp, NUMPY_DTYPE[dtype], **params)
+
+    return row(name, kernel, vjp=None, jvp=None, batch=same_bdim)  # without arguments, it never has a batch of them
+
+
+def _placed(xp: Any, array: Array, dtype: dtype, device: Device) -> Array:
+    host = array.astype(NUMPY_DTYPE[dtype])
+    return host if device is CPU else device.from_host(host)
+
+
+_constant: OpFunction = row("lift_fresh", _placed, vjp=None, jvp=None, batch=same_bdim)
+_full = _making("full", lambda xp, d, shape, fill_value: xp.full(shape, fill_value, d))
+_arange = _making("arange", lambda xp, d, start, end, step: xp.arange(start, end, step).astype(d))
+_linspace = _making("linspace", lambda xp, d, start, end, steps: xp.linspace(start, end, steps).astype(d))
+_eye = _making("eye", lambda xp, d, n, m: xp.eye(n, m, dtype=d))
 
 
 def tensor(data: Any, *, dtype: dtype | None = None, device: str | Device | None = None,
@@ -44,9 +67,7 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: str | Device | None
     host = CPU.xp.array(data)
     if dtype is None:
         dtype = _inferred(data, host)
-    host = host.astype(NUMPY_DTYPE[dtype])
-    where = _device(device)
-    return _finish(fresh(host if where is CPU else where.from_host(host), dtype, where), requires_grad)
+    return _finish(_constant(array=host, dtype=dtype, device=_device(device)), requires_grad)
 
 
 def _has_tensor(data: Any) -> bool:
@@ -112,7 +133,7 @@ def full(size: Any, fill_value: Any, *, dtype: dtype | None = None, device: str 
         fill_value = fill_value.item()
     if dtype is None:
         dtype = _inferred(fill_value, CPU.xp.asarray(fill_value))
-    return _finish(fresh(where.xp.full(shape, fill_value, NUMPY_DTYPE[dtype]), dtype, where), requires_grad)
+    return _finish(_full(shape=shape, fill_value=fill_value, dtype=dtype, device=where), requires_grad)
 
 
 def zeros(*size: Any, dtype: dtype | None = None, device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
@@ -130,7 +151,6 @@ empty = zeros
 
 def arange(*span: Any, dtype: dtype | None = None, device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
     """Numbers from start (0) to end, without end, by step (1).  Source: torch.arange."""
-    where = _device(device)
     span = tuple(s.item() if isinstance(s, Tensor) else s for s in span)
     start, end, step = (0, *span, 1) if len(span) == 1 else (*span, 1)[:3]
     if not step or (end - start) * step < 0:
@@ -138,21 +158,20 @@ def arange(*span: Any, dtype: dtype | None = None, device: str | Device | None =
         raise UsageError(msg)
     if dtype is None:
         dtype = int64 if all(isinstance(s, int) for s in span) else current().default_dtype
-    return _finish(fresh(where.xp.arange(*span).astype(NUMPY_DTYPE[dtype]), dtype, where), requires_grad)
+    return _finish(_arange(start=start, end=end, step=step, dtype=dtype, device=_device(device)), requires_grad)
 
 
 def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None,
              device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
     """Evenly spaced numbers from start to end, both included.  Source: torch.linspace."""
-    where, d = _device(device), dtype or current().default_dtype
-    return _finish(fresh(where.xp.linspace(start, end, steps).astype(NUMPY_DTYPE[d]), d, where), requires_grad)
+    return _finish(_linspace(start=start, end=end, steps=steps, dtype=dtype or current().default_dtype, device=_device(device)),
+                   requires_grad)
 
 
 def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: str | Device | None = None,
         requires_grad: bool = False) -> Tensor:
     """The identity matrix.  Source: torch.eye."""
-    where, d = _device(device), dtype or current().default_dtype
-    return _finish(fresh(where.xp.eye(n, m, dtype=NUMPY_DTYPE[d]), d, where), requires_grad)
+    return _finish(_eye(n=n, m=m, dtype=dtype or current().default_dtype, device=_device(device)), requires_grad)
 
 
 # ---------------------------------------------------------------- like another tensor: a batch makes a batch

@@ -15,6 +15,7 @@ from weakref import ref
 from ..backend import HOST_ARRAY
 from ..errors import UsageError
 from ..graph.node import Node, hooks_of
+from ..modes import at_base
 from ..op import OpFunction, revive, row
 from ..state import State, current, show
 from ..tensor import LEAF, Extra, Tensor, edge, extra_of, next_number, peel, storage_of
@@ -148,6 +149,16 @@ def assign(x: Tensor, new: Tensor) -> None:
 
 def _write(x: Tensor, new: Tensor, state: State) -> None:
     """At the base: the data, the version, and level 0's edge."""
+    overwrite(x, new)
+    relink(None, x, new, state)
+
+
+def overwrite(x: Tensor, new: Tensor) -> Tensor:
+    """Write the elements of a base tensor over those of another of its shape: all that changes memory comes to this."""
+    state = current()
+    if state.dispatch_modes:
+        at_base(overwrite, (x, new), {}, state)
+        return x
     target, source = x.value, new.value
     if isinstance(target, HOST_ARRAY) and not target.flags.writeable:
         msg = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -155,7 +166,10 @@ def _write(x: Tensor, new: Tensor, state: State) -> None:
         raise UsageError(msg)
     target[...] = source
     storage_of(x).version += 1
-    relink(None, x, new, state)
+    return x
+
+
+overwrite.__name__ = "copy_"
 
 
 def relink(owner: Interpreter | None, x: Tensor, new: Tensor, state: State) -> None:

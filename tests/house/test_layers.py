@@ -11,8 +11,10 @@ LAYERS = """
 dtypes errors ops.special
 backend tree
 state
+scope
 storage
 tensor
+modes
 graph.node graph.plan
 graph.saved
 graph.record
@@ -32,7 +34,7 @@ autograd.function_call
 autograd.function
 region offload
 recompute
-autograd.graph utils.checkpoint
+autograd.graph utils.checkpoint utils._python_dispatch
 func
 autograd.gradcheck autograd +
 autograd.functional

@@ -370,5 +370,6 @@ CONSTANT = {"loss._nll_backward": (3,)}
 DYNAMIC = {"indexing._argwhere": (0,), "picking._masked_select": (1,), "picking._repeated": (0,)}
 """Inputs whose batch is refused: each sample would have a shape of its own."""
 
-DRAWS = {"random._uniform", "random._normal", "random._exponential", "random._integers", "random._permutation", "random._coins"}
+NO_INPUTS = {"random._uniform", "random._normal", "random._exponential", "random._integers", "random._permutation", "random._coins",
+             "creation._constant", "creation._full", "creation._arange", "creation._linspace", "creation._eye"}
 """Rows without a tensor argument: nothing to differentiate or to batch."""

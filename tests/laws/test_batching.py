@@ -6,13 +6,13 @@ import pytest
 from minigrad import func
 from minigrad.errors import Refusal
 from tests.laws.cases import array, cases, close, differentiable, tensor
-from tests.laws.samples import DRAWS, DYNAMIC, Draw
+from tests.laws.samples import DYNAMIC, NO_INPUTS, Draw
 
 SIZE = 3
 
 
 def batchable(case):
-    return case.name not in DRAWS
+    return case.name not in NO_INPUTS
 
 
 def samples(case, device, seeds):

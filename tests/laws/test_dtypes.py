@@ -3,7 +3,7 @@
 from minigrad import func
 from minigrad.autograd.graph import saved_tensors_hooks
 from tests.laws.cases import Case, cases, close, differentiable
-from tests.laws.samples import DRAWS
+from tests.laws.samples import NO_INPUTS
 
 DOUBLE = ("float64", "complex128")
 
@@ -18,7 +18,7 @@ def of_doubles(case):
     return Case(case.name, case.k, {"float32": "float64", "complex64": "complex128"}[case.dtype.name])
 
 
-@cases(single=True, wanted=lambda case: case.name not in DRAWS)
+@cases(single=True, wanted=lambda case: case.name not in NO_INPUTS)
 def test_the_output_is_of_single_precision(case, device):
     assert all(y.dtype.name not in DOUBLE for y in outputs(case, case.tensors(0, device), device))
 

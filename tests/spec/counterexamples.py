@@ -281,6 +281,11 @@ def early_stop_is_an_exception():
     return replaced(recompute, Stop=_StopException)
 
 
+def gradients_added_unseen():
+    """The engine adds a gradient to another where it stands also where a mode sees all that reaches the base."""
+    return replaced(engine, watched=())
+
+
 def values_unchecked():
     """determinism_check="values" compares what "default" does."""
     return replaced(recompute.Frame, look=lambda self, base: (base.value.shape, base.dtype, base.device))

@@ -14,6 +14,8 @@ import minigrad as mg
 from minigrad.autograd.graph import saved_tensors_hooks
 from minigrad.func import grad
 from minigrad.state import Watcher, current, using
+from minigrad.tensor import bottom
+from minigrad.utils._python_dispatch import TorchDispatchMode
 
 
 def t(data, **options):
@@ -110,6 +112,44 @@ class OpsByLevel(Watcher):
     def notice(self, event, owner, subject, detail):
         if event == "op":
             self.names.setdefault(str(owner or "base"), []).append(subject.name)
+
+
+class Tape(TorchDispatchMode):
+    """What reached the base, to be done again with other inputs; a value is known by its memory and its place there."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+        self.memories = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.calls.append((func, [self.key(x) for x in args], kwargs or {}, self.key(out)))
+        return out
+
+    def key(self, x):
+        """What a value is known by; what is no tensor is known as it is, and tensors from outside by what they hold now."""
+        if isinstance(x, tuple):
+            return tuple(self.key(y) for y in x)
+        if not isinstance(x, mg.Tensor):
+            return x
+        store = bottom(x).untyped_storage()
+        key = (id(store), bottom(x).data_ptr(), bottom(x).shape, bottom(x).stride(), x.dtype)
+        self.memories.setdefault(id(store), store)         # alive, so that no other gets its number
+        self.memories.setdefault(key, bottom(x).detach())
+        return key
+
+    def replayed(self, out, given):
+        """The value of `out` when all is done again with other tensors for some."""
+        values = {self.key(x): y for x, y in given.items()}
+
+        def known(key):
+            return values.setdefault(key, self.memories[key].clone()) if key in self.memories else key
+
+        for func, args, kwargs, key in self.calls:
+            made = func(*map(known, args), **kwargs)
+            values.update(zip(key, made, strict=True) if isinstance(made, tuple) else [(key, made)])
+        return known(self.key(out))
 
 
 @contextmanager

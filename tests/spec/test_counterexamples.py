@@ -21,7 +21,7 @@ from minigrad.func import grad, jvp, linearize, vjp, vmap
 from minigrad.state import current, using
 from minigrad.utils.checkpoint import checkpoint
 from tests.spec import counterexamples as broken
-from tests.spec.instruments import Alive, Counted, Packed, chain, nth, sin_sin, t
+from tests.spec.instruments import Alive, Counted, Packed, Tape, chain, nth, sin_sin, t
 
 # derivatives of sin(sin x) at 5, in closed form
 S, C = math.sin(5.0), math.cos(5.0)
@@ -706,3 +706,17 @@ def test_the_chain_that_the_other_tests_speak_of_has_as_many_saves_as_ops():
     with hooks:
         grad(chain(10))(t(1.0))
     assert hooks.count == 10
+
+
+def test_a_gradient_that_is_added_without_an_op_is_missing_on_a_tape():
+    """[NOTE dispatch-modes]"""
+    def replayed():
+        x, w = t(2.0), t(0.0, requires_grad=True)
+        with Tape() as tape:
+            for factor in (x, x * x):
+                (w * factor).backward()
+        return tape.replayed(w.grad, {x: t(3.0)}).item()
+
+    assert replayed() == 3.0 + 9.0
+    with broken.gradients_added_unseen():
+        assert replayed() == 3.0

@@ -190,10 +190,11 @@ def test_a_recomputation_that_fails_ends_its_bar():
 
 
 def test_every_log_in_force_is_told():
+    x = number()
     with tracing.recorded() as outer:
-        mg.sin(number())
+        mg.sin(x)
         with tracing.recorded() as inner:
-            mg.cos(number())
+            mg.cos(x)
     assert [e.what for e in outer.of("op")] == ["sin", "cos"]
     assert [e.what for e in inner.of("op")] == ["cos"]
 

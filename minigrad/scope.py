@@ -1,0 +1,37 @@
+"""Contexts under torch's names: each changes the State for a block, or for every call of a function. [NOTE state-is-a-value]"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from .state import State, current, using
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Scope:
+    """A context manager that changes the State, and a decorator; may be entered again, also while it is in force."""
+
+    def __init__(self) -> None:
+        self._scopes: list[using] = []
+
+    def inside(self, outside: State) -> State:
+        """The state within it, made of the one that it finds."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        scope = using(self.inside(current()))
+        scope.__enter__()
+        self._scopes.append(scope)
+
+    def __exit__(self, *error: Any) -> None:
+        self._scopes.pop().__exit__(*error)
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(f)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with using(self.inside(current())):
+                return f(*args, **kwargs)
+        return inside
