@@ -18,7 +18,7 @@ from ..errors import UsageError
 from ..ops.creation import ones_like
 from ..ops.shape import sum_to
 from ..state import current, show, tell, using, watched
-from ..tensor import LEAF, Tensor, alias, edge, extra_of, storage_of
+from ..tensor import LEAF, Tensor, alias, edge, extra_of, like, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,37 +42,37 @@ class Run:
         return self._tables.setdefault(frame, {})
 
 
-def _reachable(roots: Sequence[Any]) -> tuple[list[Node], set[Node]]:
-    """All nodes that the roots lead to, the oldest first; and those of them that lead straight to a leaf."""
+def _reachable(roots: Sequence[Any]) -> tuple[list[Node], dict[Tensor, int]]:
+    """All nodes that the roots lead to, the oldest first; and the leaves, with how many edges lead to each."""
     seen = set(roots)
     todo = [target for target in seen if type(target) is not Tensor]
-    nodes, ends = [], set()
+    nodes: list[Node] = []
+    leaves: dict[Tensor, int] = {}
     while todo:
         node = todo.pop()
         nodes.append(node)
         for target in node.targets:
             if type(target) is Tensor:
-                ends.add(node)
+                leaves[target] = leaves.get(target, 0) + 1
             elif target not in seen:
                 seen.add(target)
                 todo.append(target)
     nodes.sort(key=attrgetter("number"))
-    return nodes, ends
+    return nodes, leaves
 
 
-def _leading_to(inputs: set[Any], nodes: list[Node]) -> tuple[set[Any], list[Node]]:
-    """The targets on the way to the inputs, these too; and those of `nodes` that are among them."""
+def _leading_to(inputs: set[Any], nodes: list[Node]) -> tuple[set[Any], list[Node], dict[Tensor, int]]:
+    """The targets on the way to the inputs, these too; those of `nodes` that are among them, and the leaves as above."""
     wanted, kept = set(inputs), []
+    leaves: dict[Tensor, int] = {}
     for node in nodes:
-        if node in wanted:
+        if node in wanted or not wanted.isdisjoint(node.targets):
+            wanted.add(node)
             kept.append(node)
-            continue
-        for target in node.targets:
-            if target in wanted:
-                wanted.add(node)
-                kept.append(node)
-                break
-    return wanted, kept
+            for target in node.targets:
+                if type(target) is Tensor:
+                    leaves[target] = leaves.get(target, 0) + 1
+    return wanted, kept, leaves
 
 
 def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]], *, inputs: Sequence[Tensor] | None = None,
@@ -110,27 +110,27 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
 class _Walk:
     """Cotangents on their way: what has arrived at each target, keyed by the target, or (target, nr) for later outputs."""
 
-    __slots__ = ("arrived", "captured", "consumers", "create_graph", "edges", "nodes", "retain_graph", "special", "wanted")
+    __slots__ = ("accumulates", "arrived", "captured", "consumers", "create_graph", "edges", "nodes", "retain_graph", "special",
+                 "wanted")
+
+    consumers: dict[Tensor, int]
+    """Of each leaf, how many edges are still to come: it accumulates as soon as there is none."""
+    wanted: set[Any] | None
+    """The targets on the way to what was asked for; None where all are."""
 
     def __init__(self, roots: Sequence[tuple[Any, int, Tensor]], edges: list[tuple[Any, int]] | None, *, create_graph: bool,
                  retain_graph: bool) -> None:
-        self.nodes, ends = _reachable([target for target, _, _ in roots])
-        self.wanted: set[Any] | None = None
+        self.nodes, self.consumers = _reachable([target for target, _, _ in roots])
         self.edges = set(edges or ())
         self.special = {target for target, _ in self.edges}
-        if edges is not None:
-            self.wanted, self.nodes = _leading_to(self.special, self.nodes)
-            ends &= self.wanted
+        self.accumulates = edges is None
+        self.wanted = None
+        if edges is not None and not self.consumers.keys() <= self.special:
+            self.wanted, self.nodes, self.consumers = _leading_to(self.special, self.nodes)
         self.arrived: dict[Any, Any] = {}
         self.captured: dict[tuple[Any, int], Tensor] = {}
         self.create_graph = create_graph
         self.retain_graph = retain_graph
-        self.consumers: dict[Tensor, int] = {}
-        """Of each leaf, how many edges are still to come: it accumulates as soon as there is none."""
-        for node in ends:
-            for target in node.targets:
-                if type(target) is Tensor:
-                    self.consumers[target] = self.consumers.get(target, 0) + 1
 
     def arrive(self, target: Any, nr: int, ct: Tensor) -> None:
         """Add a cotangent to what has already arrived there."""
@@ -145,9 +145,12 @@ class _Walk:
         for leaf in [target for target in arrived if type(target) is Tensor and target not in self.consumers]:
             self._leaf(leaf)
         nodes = self.nodes
+        on_arrays = not create_graph and not watched
         while nodes:
             node = nodes.pop()
             ct = arrived.pop(node, None) if node.outs == 1 else self._outputs(node)
+            if on_arrays and type(ct) is Tensor and ct.kind.fast and ct.node is None:
+                node, ct = self._straight(node, ct)
             if ct is None:
                 grads = None
             elif node.hooks is None and node not in special:
@@ -175,6 +178,25 @@ class _Walk:
                     left = consumers[target] = consumers[target] - 1
                     if not left:
                         self._leaf(target)
+
+    def _straight(self, node: Node, ct: Tensor) -> tuple[Node, Tensor]:
+        """Go down while a node leads to the next one alone, on arrays; the last node so far, and its cotangent. [NOTE fast-path]"""
+        nodes, arrived, special, retain_graph = self.nodes, self.arrived, self.special, self.retain_graph
+        array = ct.value
+        while node.hooks is None and node not in special and nodes:
+            after = nodes[-1]
+            if len(node.targets) != 1 or node.targets[0] is not after or after.outs > 1 or after in arrived:
+                break
+            new = node.straight(array)
+            if new is None:
+                break
+            array = new
+            if not retain_graph:
+                node.release()
+            node = nodes.pop()
+        if array is ct.value:
+            return node, ct
+        return node, like(ct, array)
 
     def _outputs(self, node: Node) -> list[Any] | None:
         """What has arrived at each of several outputs, or None where nothing has."""
@@ -204,11 +226,11 @@ class _Walk:
 
     def _leaf(self, leaf: Tensor) -> None:
         ct = self.arrived.pop(leaf, None)
-        if ct is None or (self.wanted is None and done_before(leaf)):
+        if ct is None or (self.accumulates and done_before(leaf)):
             return
         if leaf.extra is not None and leaf.extra.hooks:
             ct = call_hooks(leaf.extra.hooks, ct)
-        if self.wanted is None:
+        if self.accumulates:
             deposit(leaf, ct, create_graph=self.create_graph)
         elif leaf in self.special:
             self.captured[leaf, 0] = ct

@@ -15,6 +15,7 @@ from ..tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..backend import Array
     from ..interpreters.base import Interpreter
 
 
@@ -51,6 +52,10 @@ class Node:
     def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
         """Cotangents for the edges, in their order, from the cotangent of the output (a list, where outs > 1)."""
         raise NotImplementedError
+
+    def straight(self, array: Array) -> Array | None:
+        """The cotangent of its one edge from that of its one output, on arrays alone; None where it takes more. [NOTE fast-path]"""
+        return None
 
     def release(self) -> None:
         """Drop what is kept for backward."""

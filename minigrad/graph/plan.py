@@ -49,9 +49,9 @@ class Plan:
         self.origins = tuple("out" if i is None else active.index(i) if needs[i] else None for i, _ in self.places)
         self.keeps_input = self.places == ((0, 0),)
         self.arrays = on_arrays(self.steps) if op.elementwise else None
-        # the rule on arrays, where it is one and reads one saved tensor: most of a chain
-        alone = self.arrays is not None and len(self.arrays) == 1 and self.arrays[0]
-        self.one = alone[0] if alone and alone[1] == FIRST else None
+        # the rule on arrays, where it is one and reads what is saved or nothing: most of a chain
+        alone = self.arrays is not None and len(self.arrays) == 1 and len(self.saves) < 2 and self.arrays[0]
+        self.one = alone[0] if alone and len(alone[1]) == len(self.saves) else None
         # one rule that reads at most one saved tensor and nothing else
         self.lean = self.steps[0] if (len(self.steps) == 1 and self.steps[0] and not self.joint and len(self.saves) < 2
                                       and self.steps[0][1] in ((), FIRST)) else None
@@ -73,6 +73,9 @@ def on_arrays(steps: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 def _as_kernel(f: Any) -> Any:
     """A row as its kernel, a number as it is, any other function with what it names read so; None where that fails."""
+    real = getattr(f, "on_reals", None)
+    if real is not None:
+        return real
     op = getattr(f, "op", None)
     if op is not None:
         return CPU.kernel(op.kernel) if op.elementwise else None
@@ -82,4 +85,5 @@ def _as_kernel(f: Any) -> Any:
     closed = [_as_kernel(cell.cell_contents) for cell in f.__closure__ or ()]
     if None in named.values() or None in closed:
         return None
-    return FunctionType(f.__code__, {"__name__": f.__module__, **named}, closure=tuple([CellType(c) for c in closed]))
+    # code of its own: CPython adapts code to what it meets, and the original meets tensors
+    return FunctionType(f.__code__.replace(), {"__name__": f.__module__, **named}, closure=tuple([CellType(c) for c in closed]))

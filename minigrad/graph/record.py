@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..backend import host_array
 from ..errors import UsageError
 from ..state import State, current, show, tell, watched
 from ..storage import Storage
-from ..tensor import LEAF, Tensor, alias, base_tensor, next_number, wrapper
+from ..tensor import LEAF, Tensor, alias, like, next_number, wrapper
 from .node import Node
 from .plan import FIRST, UNARY, Plan
 from .saved import Constant, PackedTensor, SavedTensor, keep, keep_base, save
 
 if TYPE_CHECKING:
+    from ..backend import Array
     from ..interpreters.base import Interpreter
     from ..op import Op
 
@@ -46,20 +46,10 @@ class OpNode(Node):
         if create_graph or watched:
             return self._run(ct, wanted, create_graph)
         if plan.arrays is not None and ct.kind.fast and ct.node is None and self.metas is None:
-            # below level 0 there are only arrays, and nothing records: the rules run on them [NOTE fast-path]
-            if plan.one is not None:
-                kept = saved[0]
-                if type(kept) is Storage and not kept.version:
-                    made = plan.one(ct.value, kept.array)
-                    g = Tensor()
-                    g.owner = None
-                    g.shape = shape = ct.shape
-                    g.value = made if shape else host_array(made)
-                    g.kind = ct.kind
-                    g.node = None
-                    g.store = None
-                    g.extra = None
-                    return [g]
+            # nothing records below, where there are only arrays: the rules run on them [NOTE fast-path]
+            made = self.straight(ct.value)
+            if made is not None:
+                return [ct if made is ct.value else like(ct, made)]
             grads = self._on_arrays(ct, plan.arrays, saved)
             if grads is not None:
                 return grads
@@ -68,16 +58,33 @@ class OpNode(Node):
             return [function(ct, saved[0].unpack()) if reads else function(ct)]
         return self._run(ct, wanted, create_graph)
 
+    def straight(self, array: Array) -> Array | None:
+        plan, saved = self.plan, self.saved
+        rule = plan.one
+        if rule is None or saved is None or self.metas is not None:
+            return None
+        if not saved:
+            return rule(array)
+        kept = saved[0]
+        if type(kept) is Storage:
+            return None if kept.version else rule(array, kept.array)
+        return rule(array, kept.value) if type(kept) is Constant else None
+
     @staticmethod
     def _on_arrays(ct: Tensor, rules: tuple[Any, ...], saved: tuple[Any, ...]) -> list[Tensor] | None:
         """The rules of an elementwise row on the arrays, or None where one of them is not at hand."""
         values = []
         for kept in saved:
-            if type(kept) is PackedTensor or type(kept) is SavedTensor:
+            if type(kept) is Storage and not kept.version:
+                values.append(kept.array)
+            elif type(kept) is Constant:
+                values.append(kept.value)
+            elif type(kept) is PackedTensor or type(kept) is SavedTensor:
                 return None
-            values.append(kept.value if type(kept) is Constant else kept.unpack().value)
+            else:
+                values.append(kept.unpack().value)
         made = [rule(ct.value, *[values[k] for k in reads]) for rule, reads in rules]
-        return [ct if m is ct.value else base_tensor(m if ct.shape else host_array(m), ct.kind, ct.shape, None) for m in made]
+        return [ct if m is ct.value else like(ct, m) for m in made]
 
     def _run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> list[Any]:
         plan = self.plan
