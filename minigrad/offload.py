@@ -72,6 +72,9 @@ class Offload(Hooks):
         super().__init__(outer)
         self.settings = settings
 
+    def passes(self, x: Tensor) -> bool:
+        return x.kind.device is CPU
+
     def pack(self, base: Tensor, site: Site) -> Any:
         return self.settings.pack(base)
 

@@ -26,7 +26,7 @@ from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, Refusal, UsageError
 from .graph.plan import Plan
-from .graph.record import NO_PARAMS, record, record_binary, record_unary
+from .graph.record import record, record_binary, record_unary
 from .modes import row_at_base
 from .state import State, below, current, show, tell, using, watched
 from .tensor import Tensor, base_tensor, fresh, link, storage_of
@@ -216,10 +216,7 @@ def _unary(op: Op) -> Callable[..., Any]:
             if x.node is not None:
                 state = current()
                 if None not in state.grad_off:
-                    if state.hooks is None:
-                        record_unary(op, None, x, out)
-                    else:
-                        record(op, None, (x,), out, NO_PARAMS, state)
+                    record_unary(op, None, x, out, state)
             return out
         state = current()
         if x.owner in state.levels:
@@ -264,10 +261,7 @@ def _binary(op: Op) -> Callable[..., Any]:
             if x.node is not None or (other is Tensor and y.node is not None):
                 state = current()
                 if None not in state.grad_off:
-                    if state.hooks is None:
-                        record_binary(op, None, x, y, out)
-                    else:
-                        record(op, None, (x, y), out, NO_PARAMS, state)
+                    record_binary(op, None, x, y, out, state)
             return out
         state = current()
         if x.owner in state.levels and (other is not Tensor or y.owner is x.owner):

@@ -105,6 +105,8 @@ def _stream(generator: Generator) -> Generator:
     """
     state = current()
     stream: Generator = next((copy for original, copy in state.streams if original is generator), generator)
+    for region in state.regions:
+        region.drawn(generator, stream.place)
     if state.watchers:
         tell(state.watchers, "draw", None, generator, stream.place)
     return stream

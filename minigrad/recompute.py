@@ -21,7 +21,7 @@ from weakref import ref
 from . import tree
 from .autograd.engine import Run
 from .errors import CheckpointError
-from .graph.saved import Hooks, PackedTensor, Site, keep
+from .graph.saved import Hooks, PackedTensor, SavedBase, Site, keep, keep_base
 from .region import OpLog
 from .state import State, current, show, tell, using
 from .tensor import Tensor, alias, bases, next_number, peel
@@ -32,22 +32,28 @@ if TYPE_CHECKING:
 
     from .interpreters.base import Interpreter
     from .region import Region
+    from .storage import Storage
 
 INPUTS: Any = "inputs"
 """The level of an inner region's inputs among its parent's slots: any recomputation fills them. [NOTE nested-regions]"""
 
 
 class Slot:
-    """What a node keeps of a region's save: its place in the frame, and what it must look like. [NOTE slots-per-level]"""
+    """What a node keeps of a region's save: its place in the frame, and what it must look like. [NOTE slots-per-level]
+
+    At level 0 it is the saved tensor itself, elsewhere layers are put around what it gives.
+    """
 
     __slots__ = ("__weakref__", "frame", "index", "level", "looks", "site")
 
-    def __init__(self, frame: Frame, level: Any, index: int, base: Tensor, site: Site) -> None:
-        self.frame = frame
-        self.level = level
-        self.index = index
-        self.site = site
-        self.looks = frame.look(base)
+    frame: Frame
+    level: Any
+    index: int
+    looks: tuple[Any, ...]
+    site: Site
+
+    def unpack(self) -> Tensor:
+        return self.frame.unpack(self, self.level)
 
 
 class Frame(Hooks):
@@ -57,7 +63,7 @@ class Frame(Hooks):
     saves with the next hooks outside. [NOTE whose-saves]
     """
 
-    __slots__ = ("again", "check", "context", "counts", "early_stop", "function", "inputs", "levels", "log", "region",
+    __slots__ = ("again", "check", "context", "early_stop", "function", "inputs", "levels", "log", "region",
                  "slots", "spec")
     title = "checkpoint"
 
@@ -72,8 +78,7 @@ class Frame(Hooks):
         self.check = determinism_check
         self.log = OpLog() if debug else None
         self.early_stop = early_stop
-        self.counts: dict[Any, int] = {}
-        self.slots: dict[Any, dict[int, ref[Slot]]] = {}
+        self.slots: dict[Any, list[ref[Slot]]] = {}
         leaves, self.spec = tree.flatten(args)
         self.inputs = [_kept(x, state) for x in leaves]
         if state.watchers:
@@ -91,11 +96,19 @@ class Frame(Hooks):
 
     def pack(self, base: Tensor, site: Site) -> Slot:
         level = site.owner
-        index = self.counts.get(level, 0)
-        self.counts[level] = index + 1
-        slot = Slot(self, level, index, base, site)
-        self.slots.setdefault(level, {})[index] = ref(slot)
+        slots = self.slots.get(level)
+        if slots is None:
+            slots = self.slots[level] = []
+        slot = Slot()
+        slot.frame = self
+        slot.level = level
+        slot.index = len(slots)
+        slot.site = site
+        slot.looks = self.look(base)
+        slots.append(ref(slot))
         return slot
+
+    save_base = pack
 
     def unpack(self, packed: Slot, asking: Any) -> Tensor:
         run = current().run or Run()
@@ -110,18 +123,17 @@ class Frame(Hooks):
 
     def recompute(self, level: Any, tables: dict[Any, dict[int, Any]]) -> None:
         """Run the region again as it ran in forward, and fill the slots of one level. [NOTE recompute-under-the-same-state]"""
-        self.region.check()
-        now = current()
+        now, began = current(), next_number()
         refill = Refill(self, level, tables)
         args, kwargs = tree.unflatten([again(level) for again in self.inputs], self.spec)
         if now.watchers:
             tell(now.watchers, "recompute", level if level is not INPUTS else None, self, refill)
 
         def region() -> None:
-            began = current()
-            state = began._replace(
-                hooks=refill, run=None, recomputing=next_number(), streams=self.region.streams(began.streams),
-                watchers=(refill.log, *now.watchers) if refill.log else now.watchers)
+            captured = current()
+            state = captured._replace(
+                hooks=refill, run=None, recomputing=began, streams=self.region.streams(captured.streams), regions=(),
+                watchers=(*self.region.readers(began), *((refill.log,) if refill.log else ()), *now.watchers))
             with using(state), self.again or nullcontext():
                 try:
                     self.function(*args, **kwargs)
@@ -132,16 +144,19 @@ class Frame(Hooks):
         try:
             self.context.copy().run(region)
         finally:
-            if self.region.closed:
-                self.region.close()
+            self.region.ran_again(began)
             if now.watchers:
                 tell(now.watchers, "recomputed", level if level is not INPUTS else None, self, refill)
         if refill.missing and self.check != "none":
             raise self.fewer(next(iter(refill.missing.values())), refill)
 
+    def count(self, level: Any) -> int:
+        """How many saves the forward made there."""
+        return len(self.slots.get(level, ()))
+
     def fewer(self, slot: Slot, refill: Refill | None = None) -> CheckpointError:
         """The error of a recomputation that did not get to a save of its forward."""
-        known = self.counts.get(slot.level, 0)
+        known = self.count(slot.level)
         got = "" if refill is None else f", and {refill.counts.get(slot.level, 0)} during recomputation"
         return CheckpointError(
             "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation: "
@@ -201,8 +216,7 @@ class Refill(Hooks):
         self.log = OpLog() if frame.log is not None else None
         self.counts: dict[Any, int] = {}
         self.missing: dict[tuple[Any, int], Slot] = {
-            (key, index): slot for key in {level, INPUTS} for index, r in frame.slots.get(key, {}).items()
-            if (slot := r()) is not None}
+            (key, slot.index): slot for key in {level, INPUTS} for r in frame.slots.get(key, ()) if (slot := r()) is not None}
 
     def manager(self, owner: Any) -> Hooks | None:
         if owner is self.level or (owner is INPUTS and not _own_business(self.frame.levels)):
@@ -219,11 +233,15 @@ class Refill(Hooks):
             if looks != slot.looks and self.frame.check != "none":
                 raise self._different(slot, looks, site)
             self.table.setdefault(level, {})[index] = keep(alias(base))
-            if not self.missing and (self.frame.early_stop or not self.frame.region.closed):  # never ahead of the forward
+            if not self.missing and (self.frame.early_stop or self.frame.region.ended is None):  # never ahead of the forward
                 raise Stop(self)
-        elif index >= self.frame.counts.get(level, 0) and not self.frame.early_stop and self.frame.region.closed:
+        elif index >= self.frame.count(level) and not self.frame.early_stop and self.frame.region.ended is not None:
             raise self._more(site)
         return base
+
+    def save_base(self, base: Tensor, site: Site) -> SavedBase | Storage:
+        self.pack(base, site)
+        return keep_base(base)
 
     def before(self, owner: Any, node: str, inputs: dict[str, Tensor]) -> None:
         """Stop before the function runs, where all that is missing are inputs that it will save. [NOTE early-stop]"""
@@ -251,7 +269,7 @@ class Refill(Hooks):
     def _more(self, site: Site) -> CheckpointError:
         return CheckpointError(
             "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass: "
-            f"{self.frame.counts.get(site.owner, 0)} in the forward at {site.owner or 'level 0'}; the next one is {site}."
+            f"{self.frame.count(site.owner)} in the forward at {site.owner or 'level 0'}; the next one is {site}."
             f"{self.frame.logs(self)} [level stack: {show()}]")
 
 

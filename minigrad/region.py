@@ -1,4 +1,4 @@
-"""What a checkpointed region meets outside of itself: what it reads, and which random streams it draws from.
+"""What a checkpointed region leaves behind so that it can be run again as it ran: when it ended, and where the streams stood.
 
 A recomputation must find both as the forward did: a tensor that was written to since is an error, a stream is replayed from a
 private copy. [NOTE captured-tensors] [NOTE random-streams]
@@ -7,75 +7,71 @@ private copy. [NOTE captured-tensors] [NOTE random-streams]
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 from .errors import CheckpointError
-from .state import State, Watcher, show
-from .tensor import Tensor, storage_of
+from .state import Watcher, show
+from .tensor import WRITES, Tensor, next_number
 
 if TYPE_CHECKING:
     from .interpreters.base import Interpreter
     from .storage import Storage
 
 
-class Region(Watcher):
-    """What one forward, or one recomputation, of a region reads from outside, and what it makes.
+class Region:
+    """One forward of a region: it is told of the random streams that are drawn from while it is among State.regions."""
 
-    It keeps no tensor alive: storages are referred to weakly. [NOTE captured-tensors]
-    """
+    __slots__ = ("_reruns", "draws", "ended")
 
-    __slots__ = ("closed", "draws", "parent", "reads", "versions")
-
-    def __init__(self, state: State, *, preserve_rng_state: bool) -> None:
-        self.parent = next((w for w in state.watchers if isinstance(w, Region)), None)
-        self.reads: dict[ref[Storage], None] = {}
-        self.versions: dict[ref[Storage], int] = {}
-        self.closed = False
-        """Whether the forward has ended: until then an inner backward may ask for a recomputation."""
+    def __init__(self, *, preserve_rng_state: bool) -> None:
+        self.ended: int | None = None
+        """The moment its forward ended; until then an inner backward may ask for a recomputation."""
         self.draws: dict[Any, Any] | None = {} if preserve_rng_state else None
+        self._reruns: list[tuple[int, int]] = []
 
-    def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
-        if event == "draw":
-            if self.draws is not None:
-                self.draws.setdefault(subject, detail)
-        elif owner is None and event == "op":
-            for x in detail:
-                if type(x) is Tensor:
-                    store = storage_of(x)
-                    if not self._made(store):
-                        self.reads[ref(store)] = None
-        elif owner is None and event == "made":
-            store = storage_of(subject)
-            if store.maker is None:
-                store.maker = self
-
-    def _made(self, store: Storage) -> bool:
-        maker = store.maker
-        while maker is not None and maker is not self:
-            maker = maker.parent
-        return maker is self
-
-    def close(self) -> None:
-        """Take the versions of all that was read, as the region left them."""
-        self.closed = True
-        self.versions = {r: store.version for r in self.reads if (store := r()) is not None}
-
-    def check(self) -> None:
-        """Raise CheckpointError where something read was written to since."""
-        for r, version in self.versions.items():
-            store = r()
-            if store is not None and store.version != version:
-                msg = (f"a tensor that the checkpointed function reads ({store.kind.dtype} {list(store.array.shape)}) "
-                       f"has been modified by an inplace operation after its forward: it is at version {store.version}, "
-                       f"expected version {version}. The recomputation would compute something else. Run the backward first, "
-                       f"or pass a clone. [level stack: {show()}] [NOTE captured-tensors]")
-                raise CheckpointError(msg)
+    def drawn(self, generator: Any, place: tuple[int, int]) -> None:
+        """A generator that stands at `place` is about to be drawn from."""
+        if self.draws is not None:
+            self.draws.setdefault(generator, place)
 
     def streams(self, outside: tuple[tuple[Any, Any], ...]) -> tuple[tuple[Any, Any], ...]:
         """Private copies of the generators that the region drew from, where they stood before it; then those from outside."""
         if not self.draws:
             return outside
         return (*((generator, generator.standing_at(place)) for generator, place in self.draws.items()), *outside)
+
+    def readers(self, began: int) -> tuple[Watcher, ...]:
+        """Who must watch a recomputation that begins now: nobody, where nothing at all was written to since the forward."""
+        return () if self.ended is None or WRITES.latest < self.ended else (Reader(self, began),)
+
+    def ran_again(self, began: int) -> None:
+        """A recomputation has ended: what it wrote to is its own business."""
+        if WRITES.latest > began:
+            self._reruns.append((began, next_number()))
+
+    def outdates(self, store: Storage, began: int) -> bool:
+        """Whether somebody else wrote to that memory between the forward and the recomputation that began then."""
+        moment = store.last_write
+        return self.ended is not None and self.ended < moment < began and not any(a < moment < b for a, b in self._reruns)
+
+
+class Reader(Watcher):
+    """Looks at all that a recomputation reads, argument or not, at any level. [NOTE captured-tensors]"""
+
+    __slots__ = ("began", "region")
+
+    def __init__(self, region: Region, began: int) -> None:
+        self.region = region
+        self.began = began
+
+    def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
+        if event == "op" and owner is None:
+            for x in detail:
+                if type(x) is Tensor and x.store is not None and self.region.outdates(x.store, self.began):
+                    msg = (f"a tensor that the checkpointed function reads ({x.dtype} {list(x.store.array.shape)}, in "
+                           f"{subject.name}) has been modified by an inplace operation after its forward: it is at version "
+                           f"{x.store.version} now. The recomputation would compute something else. Run the backward first, or "
+                           f"pass a clone. [level stack: {show()}] [NOTE captured-tensors]")
+                    raise CheckpointError(msg)
 
 
 class OpLog(Watcher):

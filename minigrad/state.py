@@ -48,6 +48,8 @@ class State:
     """What `set_checkpoint_early_stop` says, where it says anything."""
     streams: tuple[tuple[Any, Any], ...] = ()
     """(generator, private copy) pairs: draws from the first are taken from the second."""
+    regions: tuple[Any, ...] = ()
+    """The checkpointed regions that are being run for the first time: they are told where random streams stand."""
     swaps: tuple[dict[tuple[Any, str], Any], ...] = ()
     """What functional_call gave, innermost last: by (module, name) the tensor it is. [NOTE captured-tensors]"""
     outside: State | None = None

@@ -48,13 +48,13 @@ class Storage:
     Source: torch.UntypedStorage; the version is c10::VariableVersion.
     """
 
-    __slots__ = ("__weakref__", "array", "kind", "maker", "version")
+    __slots__ = ("__weakref__", "array", "kind", "last_write", "version")
 
     array: Array
     kind: Kind
     version: int
-    maker: Any
-    """The checkpointed region that made it, where one did. [NOTE captured-tensors]"""
+    last_write: int
+    """The moment of the last write, on the clock that numbers nodes; 0 before any. [NOTE captured-tensors]"""
 
     def unpack(self) -> Any:
         """The tensor that is this whole memory, as it was before any write: a storage is its own saved tensor."""
@@ -90,7 +90,7 @@ def new_storage(array: Array, kind: Kind) -> Storage:
     store.array = array
     store.kind = kind
     store.version = 0
-    store.maker = None
+    store.last_write = 0
     return store
 
 
@@ -100,7 +100,7 @@ def counted_storage(array: Array, kind: Kind) -> Storage:
     store.array = array
     store.kind = kind
     store.version = 0
-    store.maker = None
+    store.last_write = 0
     store.counted = int(array.nbytes)
     kind.device.stats.allocated(store.counted)
     return store

@@ -342,6 +342,24 @@ def storage_of(base: Tensor) -> Storage:
     return store
 
 
+class _Writes:
+    __slots__ = ("latest",)
+
+    latest: int
+    """The moment of the last write to any memory."""
+
+
+WRITES = _Writes()
+WRITES.latest = 0
+
+
+def written(base: Tensor) -> None:
+    """Count a write to the memory of a base tensor, and note the moment."""
+    store = storage_of(base)
+    store.version += 1
+    store.last_write = WRITES.latest = next_number()
+
+
 def version_of(x: Tensor) -> int:
     """How often the memory at the bottom was written to."""
     store = bottom(x).store

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .backend import Device
     from .dtypes import dtype
     from .graph.node import Node
-    from .graph.saved import Hooks, PackedTensor, Site
+    from .graph.saved import Hooks, Site
     from .interpreters.base import Interpreter
     from .op import Op
     from .random import Generator
@@ -129,14 +129,15 @@ class Log(Watcher):
         self._add("save", owner, f"{site.name} of {site.node}", (self._number(site, keeper),), _look(x.dtype, x.shape), nbytes,
                   "", memories)
 
-    def _on_pack(self, owner: Interpreter | None, site: Site, detail: tuple[PackedTensor, Node | None]) -> None:
-        kept, keeper = detail
-        if isinstance(kept.hooks, Refill):  # a slot that is being filled: "recomputed" will tell which
+    def _on_pack(self, owner: Interpreter | None, site: Site, detail: tuple[Hooks, Node | None, Tensor]) -> None:
+        hooks, keeper, x = detail
+        if isinstance(hooks, Refill):  # a slot that is being filled: "recomputed" will tell which
             return
-        looks = ", ".join(_look(dtype, shape) for shape, dtype, _ in kept.checks)
-        nbytes = sum(prod(shape) * dtype.itemsize for shape, dtype, _ in kept.checks)
+        packed = list(bases(x.value if owner is not None and x.owner is owner else x))
+        looks = ", ".join(_look(base.dtype, base.value.shape) for base in packed)
+        nbytes = sum(prod(base.value.shape) * base.dtype.itemsize for base in packed)
         self._add("save", owner, f"{site.name} of {site.node}", (self._number(site, keeper),), looks, nbytes,
-                  self._regions.get(kept.hooks, kept.hooks.title))
+                  self._regions.get(hooks, hooks.title))
 
     def _on_unpack(self, owner: Interpreter | None, node: Node, name: str) -> None:
         number = self._saves.get((node.number, name))

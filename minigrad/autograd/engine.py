@@ -18,7 +18,7 @@ from ..errors import UsageError
 from ..ops.creation import ones_like
 from ..ops.shape import sum_to
 from ..state import current, show, tell, using, watched
-from ..tensor import LEAF, Tensor, alias, edge, extra_of, like, storage_of
+from ..tensor import LEAF, Tensor, alias, edge, extra_of, like, storage_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,7 +180,7 @@ class _Walk:
                         self._leaf(target)
 
     def _straight(self, node: Node, ct: Tensor) -> tuple[Node, Tensor]:
-        """Go down while a node leads to the next one alone, on arrays; the last node so far, and its cotangent. [NOTE fast-path]"""
+        """Go down on arrays while each node leads to the next one alone: the node after, its cotangent. [NOTE fast-path]"""
         nodes, arrived, special, retain_graph = self.nodes, self.arrived, self.special, self.retain_graph
         array = ct.value
         while node.hooks is None and node not in special and nodes:
@@ -306,7 +306,7 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
     elif ct.owner is extra.grad.owner is None and ct.kind is extra.grad.kind and extra.grad.value.flags.writeable and (
             not watched or not current().dispatch_modes):
         ct.device.xp.add(extra.grad.value, ct.value, out=extra.grad.value)  # no op: a region does not read what it adds to
-        storage_of(extra.grad).version += 1
+        written(extra.grad)
     else:
         with using(current()._replace(watchers=())):
             extra.grad.add_(ct)

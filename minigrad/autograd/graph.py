@@ -12,7 +12,7 @@ from ..graph.node import Node
 from ..graph.saved import Hooks, UserHooks
 from ..offload import Offload, Offloading
 from ..state import current, show, using
-from ..tensor import Tensor, bottom, storage_of
+from ..tensor import Tensor, bottom, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,4 +112,4 @@ def increment_version(tensors: Any) -> None:
     Source: torch.autograd.graph.increment_version.
     """
     for x in (tensors,) if isinstance(tensors, Tensor) else tensors:
-        storage_of(bottom(x)).version += 1
+        written(bottom(x))

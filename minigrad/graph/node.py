@@ -54,7 +54,7 @@ class Node:
         raise NotImplementedError
 
     def straight(self, array: Array) -> Array | None:
-        """The cotangent of its one edge from that of its one output, on arrays alone; None where it takes more. [NOTE fast-path]"""
+        """The cotangent of its one edge, from that of its one output alone; None where it takes more. [NOTE fast-path]"""
         return None
 
     def release(self) -> None:

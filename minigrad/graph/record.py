@@ -196,20 +196,16 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
         node.metas = None
         out = _several(owner, out, node)
 
-    saved: tuple[Any, ...] = ()
-    hooked = state.hooks is not None or state.watchers
-    for i, nr in plan.places:
-        x = inputs[i] if i is not None else out if op.outs == 1 else out[nr]
-        if hooked and type(x) is Tensor:
-            saved += (save(owner, x, op.node_name, plan.saves[len(saved)], state, node),)
-        else:
-            saved += (_kept(owner, x),)
-    node.saved = saved
+    if state.hooks is not None or state.watchers:
+        node.saved = _saved(op, owner, inputs, out, plan, state, node)
+    else:
+        node.saved = tuple([_kept(owner, inputs[i] if i is not None else out if op.outs == 1 else out[nr])
+                            for i, nr in plan.places])
     return out
 
 
-def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor) -> Tensor:
-    """`record` for an elementwise op of one tensor, which requires grad, with no hooks and nobody watching. [NOTE fast-path]"""
+def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, state: State) -> Tensor:
+    """`record` for an elementwise op of one tensor, which requires grad, with nobody watching. [NOTE fast-path]"""
     node = OpNode()
     node.owner = owner
     node.plan = plan = op.plans.get(UNARY) or op.plan(UNARY)
@@ -228,17 +224,21 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor) -> T
     if owner is None:
         out.node = node
         out.nr = 0
-        node.saved = (keep_base(x if plan.keeps_input else out),) if plan.places else ()
-        return out
-    if plan.places:
-        value = x.value if plan.keeps_input else out
-        node.saved = (keep_base(value) if value.owner is None and value.node is None else keep(value),)
     else:
+        out = wrapper(owner, out, node)
+    if not plan.places:
         node.saved = ()
-    return wrapper(owner, out, node)
+    elif state.hooks is not None:
+        node.saved = (save(owner, x if plan.keeps_input else out, op.node_name, plan.saves[0], state, node),)
+    elif owner is None:
+        node.saved = (keep_base(x if plan.keeps_input else out),)
+    else:
+        value = (x if plan.keeps_input else out).value
+        node.saved = (keep_base(value) if value.owner is None and value.node is None else keep(value),)
+    return out
 
 
-def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor) -> Tensor:
+def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor, state: State) -> Tensor:
     """The same for two inputs, of which one at least is a tensor that requires grad; the other may be a number."""
     a = x.node if type(x) is Tensor and x.owner is owner else None
     b = y.node if type(y) is Tensor and y.owner is owner else None
@@ -265,16 +265,29 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
     node.metas = None if (type(x) is not Tensor or (x.shape == shape and x.kind.dtype is dtype)) and (
         type(y) is not Tensor or (y.shape == shape and y.kind.dtype is dtype)) else _metas(plan, (x, y), out)
     node.outs = 1
-    if len(plan.places) == 1:
+    if owner is None:
+        out.node = node
+        out.nr = 0
+    else:
+        out = wrapper(owner, out, node)
+    if state.hooks is not None:
+        node.saved = _saved(op, owner, (x, y), out, plan, state, node)
+    elif len(plan.places) == 1:
         i = plan.places[0][0]
         node.saved = (_kept(owner, x if i == 0 else y if i == 1 else out),)
     else:
         node.saved = tuple([_kept(owner, x if i == 0 else y if i == 1 else out) for i, _ in plan.places])
-    if owner is None:
-        out.node = node
-        out.nr = 0
-        return out
-    return wrapper(owner, out, node)
+    return out
+
+
+def _saved(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any, plan: Plan, state: State,
+           node: OpNode) -> tuple[Any, ...]:
+    """What a node keeps where hooks are in force, or somebody watches."""
+    saved: tuple[Any, ...] = ()
+    for i, nr in plan.places:
+        x = inputs[i] if i is not None else out if op.outs == 1 else out[nr]
+        saved += (Constant(x) if type(x) is not Tensor else save(owner, x, op.node_name, plan.saves[len(saved)], state, node),)
+    return saved
 
 
 def _kept(owner: Interpreter | None, x: Any) -> Any:

@@ -56,6 +56,14 @@ class Hooks:
         """Who manages a save of that level: these hooks, ones further out, or nobody. [NOTE hooks-at-every-level]"""
         return self
 
+    def passes(self, x: Tensor) -> bool:
+        """Whether they would keep `x` as it is: then it is saved as without hooks."""
+        return False
+
+    def save_base(self, base: Tensor, site: Site) -> Any:
+        """What a node of level 0 keeps: anything with `unpack`.  A leaf is packed as it is, all else without its edge."""
+        return PackedTensor(alias(base), self, site, leaf=base if base.node is LEAF else None)
+
     def before(self, owner: Interpreter | None, node: str, inputs: dict[str, Tensor]) -> None:
         """A function, whose node will be of that name, is about to run on these inputs, and may be expensive."""
 
@@ -196,20 +204,18 @@ class PackedTensor:
 
 
 def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: State,
-         keeper: Node | None = None) -> Storage | SavedBase | SavedTensor | PackedTensor:
+         keeper: Node | None = None) -> Any:
     """Keep `x` for a node of the level of `owner`, with its edge at that level left out. [NOTE shallow-detach]
 
     Nothing is copied; `x` may also be a tensor of a level further down, that `owner` treats as a constant.
     """
-    if state.hooks is not None:
-        hooks = state.hooks.manager(owner)
-        if hooks is not None:
-            value = alias(x) if owner is None else x.value if x.owner is owner else x
-            site = Site(owner, node, name, keeper)
-            kept = PackedTensor(value, hooks, site, leaf=x if owner is None and x.node is LEAF else None)
-            if state.watchers:
-                tell(state.watchers, "pack", owner, site, (kept, keeper))
-            return kept
+    hooks = None if state.hooks is None else state.hooks.manager(owner)
+    if hooks is not None and not hooks.passes(x):
+        site = Site(owner, node, name, keeper)
+        kept = hooks.save_base(x, site) if owner is None else PackedTensor(x.value if x.owner is owner else x, hooks, site)
+        if state.watchers:
+            tell(state.watchers, "pack", owner, site, (hooks, keeper, x))
+        return kept
     if state.watchers:
         tell(state.watchers, "save", owner, Site(owner, node, name, keeper), (x, keeper))
     return keep_base(x) if owner is None else keep(x.value if x.owner is owner else x)
@@ -240,7 +246,7 @@ def keep_base(x: Tensor) -> SavedBase | Storage:
         store.array = x.value
         store.kind = x.kind
         store.version = 0
-        store.maker = None
+        store.last_write = 0
         return store
     if store.version == 0 and store.array is x.value:
         return store

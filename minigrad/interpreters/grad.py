@@ -51,16 +51,17 @@ class GradInterpreter(Interpreter):
         state = current()
         if self in state.grad_off:
             return out
-        if op.elementwise and state.hooks is None and not state.watchers:
-            return record_unary(op, self, args[0], out) if len(args) == 1 else record_binary(op, self, args[0], args[1], out)
+        if op.elementwise and not state.watchers:
+            return (record_unary(op, self, args[0], out, state) if len(args) == 1
+                    else record_binary(op, self, args[0], args[1], out, state))
         return record(op, self, args, out, params, state)
 
     def unary(self, op: Op, x: Tensor, state: State) -> Any:
         out = op.call(x.value)
         if x.node is None or not op.vjp or out.kind.dtype.category < FLOAT or self in state.grad_off:
             return out
-        if op.elementwise and state.hooks is None:
-            return record_unary(op, self, x, out)
+        if op.elementwise:
+            return record_unary(op, self, x, out, state)
         return record(op, self, (x,), out, NO_PARAMS, state)
 
     def binary(self, op: Op, x: Tensor, y: Any, state: State) -> Any:
@@ -69,8 +70,8 @@ class GradInterpreter(Interpreter):
         if ((x.node is None and (number or y.node is None)) or not op.vjp or out.kind.dtype.category < FLOAT
                 or self in state.grad_off):
             return out
-        if op.elementwise and state.hooks is None:
-            return record_binary(op, self, x, y, out)
+        if op.elementwise:
+            return record_binary(op, self, x, y, out, state)
         return record(op, self, (x, y), out, NO_PARAMS, state)
 
     def process_call(self, call: Call, args: tuple[Any, ...]) -> Any:

@@ -18,7 +18,7 @@ from ..graph.node import Node, hooks_of
 from ..modes import at_base
 from ..op import OpFunction, revive, row
 from ..state import State, current, show
-from ..tensor import LEAF, Extra, Tensor, edge, extra_of, next_number, peel, storage_of
+from ..tensor import LEAF, Extra, Tensor, edge, extra_of, next_number, peel, storage_of, written
 from .batching import elementwise, to_front
 from .creation import tensor, zeros_like
 from .shape import clone, sum_dims
@@ -165,7 +165,7 @@ def overwrite(x: Tensor, new: Tensor) -> Tensor:
                "Please clone() the tensor before performing the operation.")
         raise UsageError(msg)
     target[...] = source
-    storage_of(x).version += 1
+    written(x)
     return x
 
 

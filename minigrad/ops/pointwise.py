@@ -77,6 +77,7 @@ neg = row("neg", "negative", arity=1, promote="arith", batch=elementwise, elemen
 
 _conj = row("conj", lambda xp, x0: x0.conjugate(), arity=1, promote="arith", batch=elementwise, elementwise=True,
             vjp=(lambda ct: conj(ct),), jvp="linear")
+conj.op = _conj.op  # type: ignore[attr-defined]
 conj.on_reals = lambda x: x  # type: ignore[attr-defined]  # in rules that are read as kernels
 
 

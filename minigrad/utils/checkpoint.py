@@ -15,6 +15,7 @@ from ..errors import CheckpointError, Refusal
 from ..recompute import Frame
 from ..region import Region
 from ..state import State, current, show, using
+from ..tensor import next_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,15 +53,15 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
             return function(*args, **kwargs)
     if state.hooks_disabled is not None:
         raise Refusal(state.hooks_disabled)
-    region = Region(state, preserve_rng_state=preserve_rng_state)
+    region = Region(preserve_rng_state=preserve_rng_state)
     frame = Frame(function, (args, kwargs), state, region, again, determinism_check=determinism_check, debug=debug,
                   early_stop=early_stop if state.early_stop is None else state.early_stop)
-    watchers = (region, *state.watchers) if frame.log is None else (region, frame.log, *state.watchers)
+    watchers = state.watchers if frame.log is None else (frame.log, *state.watchers)
     try:
-        with using(state._replace(hooks=frame, watchers=watchers)), forward:
+        with using(state._replace(hooks=frame, watchers=watchers, regions=(region, *state.regions))), forward:
             return function(*args, **kwargs)
     finally:
-        region.close()
+        region.ended = next_number()
 
 
 def _records(state: State) -> bool:

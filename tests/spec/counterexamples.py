@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from importlib import import_module
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 from minigrad import offload, recompute, region, state
 from minigrad.autograd import engine, function_call, function_node, grad_mode
@@ -216,10 +216,8 @@ def recompute_where_the_backward_runs():
 def one_list_of_slots():
     """Saves are numbered as they come, whatever their level: `_CheckpointFrame.weak_holders` is one list."""
     def pack(self, base, site):
-        index = self.counts[None] = self.counts.get(None, -1) + 1
-        slot = recompute.Slot(self, None, index, base, site)
-        self.slots.setdefault(None, {})[index] = ref(slot)
-        return slot
+        return packed(self, base, saved.Site(None, site.node, site.name))
+    packed = recompute.Frame.pack
 
     class AnyLevel(recompute.Refill):
         def __init__(self, frame, level, table):
@@ -231,7 +229,7 @@ def one_list_of_slots():
         def pack(self, base, site):
             return super().pack(base, saved.Site(None, site.node, site.name))
 
-    with replaced(recompute.Frame, pack=pack), replaced(recompute, Refill=AnyLevel):
+    with replaced(recompute.Frame, pack=pack, save_base=pack), replaced(recompute, Refill=AnyLevel):
         yield
 
 
@@ -253,7 +251,7 @@ def arguments_with_edges():
 
 def captured_tensors_unchecked():
     """Nobody looks whether what the region read was written to since."""
-    return replaced(region.Region, check=lambda self: None)
+    return replaced(region.Region, outdates=lambda self, store, began: False)
 
 
 def streams_not_replayed():
@@ -324,9 +322,11 @@ def host_copies_keyed_by(key):
     return replaced(offload.Offloading, pack=pack)
 
 
+@contextmanager
 def host_tensors_copied():
     """A tensor that is on the host already is copied, as with pin_memory."""
-    return host_copies_keyed_by(lambda x: object())
+    with host_copies_keyed_by(lambda x: object()), replaced(offload.Offload, passes=lambda self, x: False):
+        yield
 
 
 def contiguous_copies():

@@ -165,7 +165,7 @@ def a_region_does_something_else_when_it_runs_again(see):
     checkpoint(forgetful(mg.sin, lambda a: mg.sin(see(a.reshape(1, 2)))), see(leaf(1.0, 2.0) * 1)).sum().backward()
 
 
-@fails(RuntimeError, "modified by an inplace operation after its forward", "expected version 0", "[NOTE captured-tensors]")
+@fails(RuntimeError, "modified by an inplace operation after its forward", "is at version 1 now", "[NOTE captured-tensors]")
 def a_captured_tensor_was_written_to(see):
     w = see(t(2.0))
     y = checkpoint(lambda x: mg.sin(see(x * w)), see(leaf() * 1))
