@@ -198,7 +198,7 @@ def jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ..
             raise UsageError(msg)
     with level(JvpInterpreter()) as me:
         assert isinstance(me, JvpInterpreter)
-        duals = [me.dual(x, dx if dx.dtype is x.dtype else dx.to(x.dtype)) for x, dx in zip(xs, dxs, strict=True)]
+        duals = [me.give(x, dx) for x, dx in zip(xs, dxs, strict=True)]
         out, aux = _with_aux(f(*tree.unflatten(duals, spec)), has_aux, "jvp")
     outs, out_spec = tree.flatten(out)
     _tensors(outs, "jvp: f's output")
@@ -206,7 +206,7 @@ def jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ..
         msg = "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs."
         raise UsageError(msg)
     values = tree.unflatten([_off(me, y) for y in outs], out_spec)
-    pushed = tree.unflatten([y.note if y.owner is me else zeros_like(y) for y in outs], out_spec)
+    pushed = tree.unflatten([y.note if y.owner is me and y.note is not None else zeros_like(y) for y in outs], out_spec)
     return (values, pushed, tree.map(lambda x: _off(me, x), aux)) if has_aux else (values, pushed)
 
 

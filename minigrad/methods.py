@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import autograd, conversion
+from .autograd import hooks
 from .ops import (
     activation,
     choice,
@@ -427,9 +428,9 @@ T.retains_grad = property(misc.retains_grad)
 
 # ---------------------------------------------------------------- gradients
 T.backward = autograd.tensor_backward
-T.register_hook = autograd.register_hook
-T.retain_grad = autograd.retain_grad
-T.register_post_accumulate_grad_hook = autograd.register_post_accumulate_grad_hook
+T.register_hook = hooks.register_hook
+T.retain_grad = hooks.retain_grad
+T.register_post_accumulate_grad_hook = hooks.register_post_accumulate_grad_hook
 
 # ---------------------------------------------------------------- leaving minigrad
 T.__repr__ = conversion.text

@@ -32,6 +32,8 @@ class State:
     """The interpreters, bottom first.  Level 0, ordinary autograd, is always below them."""
     grad_off: frozenset[Interpreter | None] = frozenset()
     """The levels that do not record; None is level 0. [NOTE grad-mode-per-level]"""
+    forward_off: frozenset[Interpreter | None] = frozenset()
+    """The levels of forward mode that push no tangents; None is those to come. [NOTE dual-levels]"""
     hooks: Hooks | None = None
     """The innermost saved-tensor hooks."""
     hooks_disabled: str | None = None

@@ -173,7 +173,10 @@ class Tensor:
 
         Raises UsageError inside a transform: what is differentiated there is said by the transform.
         """
-        if self.owner is not None or current().levels:
+        if self.owner is not None and self.owner.by_hand:
+            self.value.requires_grad_(requires_grad)
+            return self
+        if self.owner is not None or not all(me.by_hand for me in current().levels):
             msg = (f"Tensor.requires_grad_() was called inside a transform ({show()}). A transform says itself what it "
                    "differentiates: pass the tensor to minigrad.func.grad or vjp instead.")
             raise UsageError(msg)
@@ -210,6 +213,8 @@ class Tensor:
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward() accumulated here."""
+        if self.owner is not None and self.owner.by_hand:
+            return self.value.grad  # type: ignore[no-any-return]
         return None if self.extra is None else self.extra.grad
 
     @grad.setter

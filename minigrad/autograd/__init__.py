@@ -6,22 +6,21 @@ Source: torch.autograd.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 from ..errors import UsageError
-from ..graph.node import RemovableHandle, hooks_of
 from ..ops.creation import zeros_like
 from ..state import show
-from ..tensor import LEAF, Tensor, alias, edge, extra_of
+from ..tensor import LEAF, Tensor, alias
 from . import engine
 from .grad_mode import enable_grad, no_grad, set_grad_enabled
 from .grad_mode import is_grad_enabled as is_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck
+from .gradients import gradients, owner_of, primal
+from .hooks import retain_grad
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from ..interpreters.base import Interpreter
     from .function import Function
 
 __all__ = ["Function", "Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "no_grad",
@@ -32,7 +31,7 @@ Variable = Tensor
 
 def __getattr__(name: str) -> object:
     """Import what few programs need when one asks for it."""
-    if name in ("Function", "function", "functional", "graph"):
+    if name in ("Function", "forward_ad", "function", "functional", "graph"):
         from importlib import import_module  # noqa: PLC0415
 
         module = import_module(f".{name.lower()}", __name__)
@@ -49,13 +48,13 @@ def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Any = None, retai
     Raises UsageError where a tensor requires no grad, or where the graph has been freed.
     Source: torch.autograd.backward.
     """
-    outputs = _tuple(tensors)
-    cts = _tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
-    owner = _owner(outputs, "backward()")
+    outputs = tuple([primal(y) for y in _tuple(tensors)])
+    cts = [c if c is None else primal(c) for c in _tuple((None,) * len(outputs) if grad_tensors is None else grad_tensors)]
+    owner = owner_of(outputs, "backward()")
     roots = [engine.root_of(y, ct, "backward()") for y, ct in zip(outputs, cts, strict=True)]
     targets = None
     if inputs is not None:
-        targets = _tuple(inputs)
+        targets = tuple([primal(x) for x in _tuple(inputs)])
         if not targets:
             msg = "inputs argument to backward() cannot be empty."
             raise UsageError(msg)
@@ -82,16 +81,9 @@ def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor], 
         msg = "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         raise ValueError(msg)
     keep = create_graph if retain_graph is None else retain_graph
-    owner = _owner(ys, "autograd.grad")
-    for x in xs:
-        if x.owner is not owner or x.node is None:
-            msg = (f"One of the differentiated Tensors does not require grad: {x!r} is differentiated at "
-                   f"{owner or 'level 0'}. [level stack: {show()}]")
-            raise UsageError(msg)
 
     def run(*cts: Any) -> tuple[Any, ...]:
-        roots = [engine.root_of(y, ct, "autograd.grad") for y, ct in zip(ys, cts, strict=True)]
-        found = engine.backward(owner, roots, inputs=xs, retain_graph=keep, create_graph=create_graph)
+        found = gradients(ys, xs, cts, retain_graph=keep, create_graph=create_graph)
         return tuple(_used(g, x, allow_unused=allow_unused, materialize=materialize_grads)
                      for g, x in zip(found, xs, strict=True))
 
@@ -116,17 +108,6 @@ def _tuple(x: Any) -> tuple[Any, ...]:
     return (x,) if isinstance(x, Tensor) else tuple(x)
 
 
-def _owner(outputs: tuple[Tensor, ...], what: str) -> Interpreter | None:
-    """The grad level that all outputs belong to; None is level 0."""
-    owners = {y.owner for y in outputs}
-    if len(owners) != 1 or any(o is not None and o.transparent for o in owners):
-        found = ", ".join(str(o or "level 0") for o in owners)
-        msg = (f"{what}: the outputs belong to {found}, and gradients are taken at one grad level: call it outside of vmap and "
-               f"jvp, on outputs of one level. [level stack: {show()}]")
-        raise UsageError(msg)
-    return owners.pop()
-
-
 def shallow_detach(x: Tensor) -> Tensor:
     """Cut the edge of one level, the innermost that `x` belongs to; the levels below keep theirs. [NOTE shallow-detach]
 
@@ -140,42 +121,3 @@ def tensor_backward(x: Tensor, gradient: Tensor | None = None, retain_graph: boo
                     create_graph: bool = False, inputs: Any = None) -> None:
     """Accumulate the gradient of `x` into the leaves it was computed from.  Source: torch.Tensor.backward."""
     backward(x, gradient, retain_graph, create_graph, inputs)
-
-
-def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-    """Call `hook(gradient)` when the gradient of `x` has been computed; it may return another.
-
-    Source: torch.Tensor.register_hook.
-    """
-    if not x.requires_grad:
-        msg = "cannot register a hook on a tensor that doesn't require gradient"
-        raise UsageError(msg)
-    target, nr = edge(x)
-    if isinstance(target, Tensor):
-        extra = extra_of(target)
-        extra.hooks = [] if extra.hooks is None else extra.hooks
-        return RemovableHandle(extra.hooks, hook)
-    return RemovableHandle(hooks_of(target).tensor.setdefault(nr, []), hook)
-
-
-def retain_grad(x: Tensor) -> None:
-    """Keep the gradient of a tensor that is no leaf in its `.grad`.  Source: torch.Tensor.retain_grad."""
-    if not x.requires_grad:
-        msg = "can't retain_grad on Tensor that has requires_grad=False"
-        raise UsageError(msg)
-    if not x.is_leaf:
-        target, nr = edge(x)
-        hooks_of(target).retains[nr] = ref(x)
-
-
-def register_post_accumulate_grad_hook(x: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
-    """Call `hook(x)` after a backward has accumulated into `x.grad`.
-
-    Source: torch.Tensor.register_post_accumulate_grad_hook.
-    """
-    if not x.is_leaf or not x.requires_grad:
-        msg = "post accumulate grad hooks cannot be registered on non-leaf tensors"
-        raise UsageError(msg)
-    extra = extra_of(x)
-    extra.post_hooks = [] if extra.post_hooks is None else extra.post_hooks
-    return RemovableHandle(extra.post_hooks, hook)

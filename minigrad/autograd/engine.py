@@ -42,10 +42,10 @@ class Run:
         return self._tables.setdefault(frame, {})
 
 
-def _reachable(roots: Sequence[Any]) -> tuple[list[Node], dict[Tensor, int]]:
-    """All nodes that the roots lead to, the oldest first; and the leaves, with how many edges lead to each."""
-    seen = set(roots)
-    todo = [target for target in seen if type(target) is not Tensor]
+def _reachable(roots: Sequence[Any], fixed: frozenset[Any]) -> tuple[list[Node], dict[Tensor, int]]:
+    """All nodes that the roots lead to without `fixed` ones, the oldest first; and the leaves, with how many edges to each."""
+    seen = {*roots, *fixed}
+    todo = [target for target in seen - fixed if type(target) is not Tensor]
     nodes: list[Node] = []
     leaves: dict[Tensor, int] = {}
     while todo:
@@ -76,8 +76,9 @@ def _leading_to(inputs: set[Any], nodes: list[Node]) -> tuple[set[Any], list[Nod
 
 
 def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]], *, inputs: Sequence[Tensor] | None = None,
-             retain_graph: bool = False, create_graph: bool = False, accumulate: bool = False) -> list[Tensor | None]:
-    """Run the graph of a level from `roots`, (target, output number, cotangent) each.
+             retain_graph: bool = False, create_graph: bool = False, accumulate: bool = False,
+             fixed: frozenset[Any] = frozenset()) -> list[Tensor | None]:
+    """Run the graph of a level from `roots`, (target, output number, cotangent) each; what goes to `fixed` targets is lost.
 
     Returns the cotangents of `inputs`, None where there is none; with `accumulate`, leaves (those among `inputs`, or all)
     get theirs in `.grad` instead.
@@ -88,7 +89,7 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
         tell(state.watchers, "backward", owner, None)
     off = state.grad_off - {owner} if create_graph else state.grad_off | {owner}
     with using(state._replace(grad_off=off, run=Run())):
-        walk = _Walk(roots, edges, create_graph=create_graph, retain_graph=retain_graph)
+        walk = _Walk(roots, edges, fixed, create_graph=create_graph, retain_graph=retain_graph)
         for target, nr, ct in roots:
             if not create_graph and ct.owner is owner:
                 ct = below(ct)  # noqa: PLW2901
@@ -118,9 +119,9 @@ class _Walk:
     wanted: set[Any] | None
     """The targets on the way to what was asked for; None where all are."""
 
-    def __init__(self, roots: Sequence[tuple[Any, int, Tensor]], edges: list[tuple[Any, int]] | None, *, create_graph: bool,
-                 retain_graph: bool) -> None:
-        self.nodes, self.consumers = _reachable([target for target, _, _ in roots])
+    def __init__(self, roots: Sequence[tuple[Any, int, Tensor]], edges: list[tuple[Any, int]] | None, fixed: frozenset[Any], *,
+                 create_graph: bool, retain_graph: bool) -> None:
+        self.nodes, self.consumers = _reachable([target for target, _, _ in roots], fixed)
         self.edges = set(edges or ())
         self.special = {target for target, _ in self.edges}
         self.accumulates = edges is None

@@ -80,7 +80,8 @@ class Call:
 
     def inside(self, state: State, levels: tuple[Interpreter, ...]) -> State:
         """The state in which code of the function runs, which may use no tensor of the levels that are left out."""
-        return state._replace(levels=levels, closed=state.closed.union(state.levels) - set(levels), closed_by=self.name)
+        return state._replace(levels=levels, forward_off=frozenset({None, *levels}), closed_by=self.name,
+                              closed=state.closed.union(state.levels) - set(levels))
 
     def at_base(self, args: tuple[Any, ...], state: State) -> Any:
         """Run forward on base tensors, and record it at level 0."""
@@ -114,7 +115,7 @@ class Call:
         ctx = FunctionCtx(tuple([type(x) is Tensor and x.requires_grad for x in args]))
         assert self.setup_context is not None
         self.setup_context(ctx, primals, out)
-        tangents = [x.note if m else zeros_like(x) if type(x) is Tensor and ctx._materialize else None
+        tangents = [x.note if m and x.note is not None else zeros_like(x) if type(x) is Tensor and ctx._materialize else None
                     for x, m in zip(args, mine, strict=True)]
         pushed = tupled(self.jvp(ctx, *tangents))
         outs = tupled(out)

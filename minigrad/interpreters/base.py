@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..errors import UsageError
+from ..state import show
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..autograd.function_call import Call
     from ..op import Op
@@ -27,6 +30,9 @@ class Interpreter:
     """Whether `requires_grad` of a wrapper is that of the tensor below: the level has no graph."""
     readable = True
     """Whether python may look at a wrapper's one value."""
+
+    by_hand = False
+    """Whether a program entered it itself: it is no transform, and level 0 stays as open as outside."""
 
     def enter(self, outside: State) -> None:
         """Take a place on top of the stack."""
@@ -62,6 +68,25 @@ class Interpreter:
     def describe(self, x: Tensor) -> str:
         """What a wrapper of this level remembers, for `repr`."""
         return ""
+
+    def gradients(self, run: Callable[..., Any], outputs: Sequence[Any], inputs: Sequence[Any], cts: Sequence[Any],
+                  retain_graph: bool) -> Sequence[Any]:
+        """The gradients, in the graph of a level below, of outputs of this level, which has none; `run` gives those below."""
+        return [self.primal(x) for x in (*outputs, *inputs) if x.owner is self]
+
+    def primal(self, x: Tensor) -> Tensor:
+        """The tensor in whose graph a wrapper of this level, which has none, is differentiated."""
+        msg = (f"autograd: a tensor belongs to {self}, and gradients are taken at one grad level: call it outside of "
+               f"{self.name}, on outputs of one level. [level stack: {show()}]")
+        raise UsageError(msg)
+
+    def detach_(self, x: Tensor) -> None:
+        """Make `x`, a wrapper of this level, forget what it was computed from at this level."""
+        x.node = None
+
+    def holds(self, x: Tensor) -> bool:
+        """Whether `x` is inside a wrapper of this level, so that it cannot become one."""
+        return False
 
     def assign(self, x: Tensor, new: Any) -> None:
         """Make `x`, a wrapper of this level, hold `new`: the end of every in-place op. [NOTE in-place]"""

@@ -13,30 +13,43 @@ from ..errors import UsageError
 from ..op import draw_below
 from ..ops.creation import zeros_like
 from ..ops.inplace import assign, embedded, views_of
+from ..state import current
 from ..tensor import Tensor, wrapper
 from .base import Interpreter
+from .duals import Given, gradients
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..autograd.function_call import Call
     from ..op import Op
+    from ..state import State
 
 
 class JvpInterpreter(Interpreter):
-    """One forward-mode level; its tensors are `wrapper(me, primal, note=tangent)`."""
+    """One forward-mode level; its tensors are `wrapper(me, primal, note=tangent)`, None for a tangent that is zero."""
 
-    __slots__ = ()
+    __slots__ = ("forward_off_outside", "given")
     name = "jvp"
 
-    def dual(self, primal: Tensor, tangent: Tensor) -> Tensor:
+    def enter(self, outside: State) -> None:
+        super().enter(outside)
+        self.forward_off_outside = outside.forward_off
+        self.given = Given()
+
+    def give(self, primal: Tensor, tangent: Tensor) -> Tensor:
+        """The dual that a program makes of two tensors of levels below."""
+        self.given.add(primal, tangent)
+        return self.dual(primal, tangent if tangent.dtype is primal.dtype else tangent.to(primal.dtype))
+
+    def dual(self, primal: Tensor, tangent: Tensor | None = None) -> Tensor:
         """The primal with its tangent, of the same shape."""
         return wrapper(self, primal, note=tangent)
 
     def process(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         primals = [x.value if type(x) is Tensor and x.owner is self else x for x in args]
         out = op.call(*primals, **params)
-        if op.jvp is None:
+        if op.jvp is None or self in current().forward_off:
             return out
         tangents = [x.note if type(x) is Tensor and x.owner is self else None for x in args]
         dout = push(op, tangents, primals, out, params)
@@ -53,7 +66,7 @@ class JvpInterpreter(Interpreter):
     def assign(self, x: Tensor, new: Tensor) -> None:
         mine = new.owner is self
         assign(x.value, new.value if mine else new)
-        self.retangent(x, new.note if mine else zeros_like(x.value))
+        self.retangent(x, new.note if mine and new.note is not None else zeros_like(x.value))
 
     def retangent(self, x: Tensor, tangent: Tensor) -> None:
         """Give `x` another tangent; through its root, where it is a view."""
@@ -62,7 +75,7 @@ class JvpInterpreter(Interpreter):
             x.note = tangent
         else:
             assert x.extra is not None
-            root.note = embedded(root.note, x.extra.steps, tangent)
+            root.note = embedded(zeros_like(root.value) if root.note is None else root.note, x.extra.steps, tangent)
         for view, again in views_of(root):
             view.note = again(root.note)
 
@@ -71,10 +84,23 @@ class JvpInterpreter(Interpreter):
         x.note = zeros_like(inside)
 
     def describe(self, x: Tensor) -> str:
-        return f", tangent={x.note!r}"
+        return "" if x.note is None else f", tangent={x.note!r}"
 
     def parts(self, x: Tensor) -> tuple[Tensor, ...]:
-        return x.value, x.note
+        return (x.value,) if x.note is None else (x.value, x.note)
+
+    def detach_(self, x: Tensor) -> None:
+        x.note = None
+
+    def holds(self, x: Tensor) -> bool:
+        return x in self.given
+
+    def primal(self, x: Tensor) -> Tensor:
+        return x.value  # type: ignore[no-any-return]
+
+    def gradients(self, run: Callable[..., Any], outputs: Sequence[Any], inputs: Sequence[Any], cts: Sequence[Any],
+                  retain_graph: bool) -> Sequence[Any]:
+        return gradients(self, run, outputs, inputs, cts, retain_graph)
 
     def rewrap(self, x: Tensor) -> Callable[..., Tensor]:
         return self.dual

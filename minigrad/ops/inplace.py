@@ -99,9 +99,10 @@ def detach_(x: Tensor) -> Tensor:
         raise UsageError(msg)
     layer: Any = x
     while True:
-        layer.node = None
         if layer.owner is None:
+            layer.node = None
             return x
+        layer.owner.detach_(layer)
         layer = layer.value
 
 
@@ -263,6 +264,10 @@ def promote(x: Tensor, owner: Interpreter) -> None:
     """
     root = x if x.extra is None or x.extra.root is None else x.extra.root
     handles = [root, *[v for v, _ in views_of(root)]]
+    if any(owner.holds(h) for h in handles):
+        msg = (f"an in-place operation writes what belongs to {owner} to memory of a primal of that level, which would become "
+               f"its own derivative: write to the dual itself, or to a clone. [level stack: {show()}]")
+        raise UsageError(msg)
     insides = [_moved(h) for h in handles]
     for handle, inside in zip(handles, insides, strict=True):
         owner.adopt(handle, inside)

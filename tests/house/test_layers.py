@@ -26,6 +26,7 @@ ops.creation
 random
 ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.linalg ops.rearrange ops.layout ops.transfer ops.gather ops.picking ops.reduction ops.extremes ops.norm ops.softmax ops.subscript ops.random ops.normalization ops.loss ops.embedding ops.attention ops.misc +
 interpreters.base
+interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap
 autograd.engine autograd.grad_mode
 autograd.lost
@@ -36,8 +37,9 @@ region offload
 recompute
 autograd.graph utils.checkpoint utils._python_dispatch
 func
+autograd.gradients autograd.hooks
 autograd.gradcheck autograd +
-autograd.functional
+autograd.functional autograd.forward_ad
 linalg conversion
 methods
 nn.functional
@@ -72,6 +74,7 @@ KNOWS_NO_TRANSFORM = ["utils.checkpoint", "recompute", "region", "offload", "gra
 FROM_OPS = {
     "interpreters.grad": {"ops.inplace": {"assign", "relink"}},
     "interpreters.jvp": {"ops.creation": {"zeros_like"}, "ops.inplace": {"assign", "embedded", "views_of"}},
+    "interpreters.duals": {"ops.creation": {"zeros_like"}},
     "interpreters.vmap": {"ops.batching": {"to_front"}, "ops.inplace": {"assign"}, "ops.shape": {"moveaxis"}},
 }
 """What interpreters may take from ops: a zero tangent, moving a batch, and the end of in-place ops; no row."""

@@ -11,10 +11,11 @@ from importlib import import_module
 from weakref import WeakKeyDictionary
 
 from minigrad import offload, recompute, region, state
-from minigrad.autograd import engine, function_call, function_node, grad_mode
+from minigrad.autograd import engine, forward_ad, function_call, function_node, grad_mode
 from minigrad.graph import saved
 from minigrad.interpreters.base import Interpreter
 from minigrad.interpreters.grad import GradInterpreter
+from minigrad.interpreters.jvp import JvpInterpreter
 from minigrad.interpreters.vmap import VmapInterpreter
 from minigrad.ops import inplace
 
@@ -39,6 +40,29 @@ def replaced(owner, **attributes):
 
 
 # ---------------------------------------------------------------- the State and its levels
+def tangents_kept_beside_what_is_packed():
+    """Hooks see primals only, and a saved tensor holds on to its tangent, as in torch (pytorch/pytorch#129293)."""
+    return replaced(JvpInterpreter, parts=lambda self, x: (x.value,),
+                    rewrap=lambda self, x: lambda primal, tangent=x.note: self.dual(primal, tangent))
+
+
+def given_tangents_that_move():
+    """The gradient of a dual is taken through everything, the tangents that programs gave too."""
+    backward = engine.backward
+    return replaced(engine, backward=lambda *args, fixed=(), **options: backward(*args, **options))
+
+
+def one_forward_mode_for_all_levels():
+    """Turning forward mode off turns it off for levels entered inside too."""
+    mode = forward_ad._fwd_mode
+    return replaced(forward_ad, _fwd_mode=lambda now, on: mode(now, on) if on else now._replace(forward_off=_Everything()))
+
+
+def primals_that_become_duals():
+    """A dual may be written to the memory of a primal of its level."""
+    return replaced(JvpInterpreter, holds=Interpreter.holds)
+
+
 def levels_left_by_popping():
     """Leaving a level undoes its entry, a pop, instead of putting the old State back."""
     def leave(self, *error):
@@ -92,8 +116,8 @@ def nodes_in_depth_first_order():
     """The engine runs nodes in the order in which a depth-first walk meets them."""
     reachable = engine._reachable
 
-    def walk(roots):
-        _, ends = reachable(roots)
+    def walk(roots, fixed):
+        _, ends = reachable(roots, fixed)
         order, todo = {}, list(reversed(roots))
         while todo:
             node = todo.pop()

@@ -92,6 +92,12 @@ class Alive:
         return sum(r() is not None for r in self.refs[first:last])
 
 
+def see_tangent(alive, x):
+    """Show `alive` the tangent one storey under a tensor, and return the tensor."""
+    alive.see(x.value.note)
+    return x
+
+
 class Recomputations(Watcher):
     """The level that asked, of every recomputation."""
 

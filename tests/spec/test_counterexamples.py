@@ -13,6 +13,7 @@ from weakref import ref
 import pytest
 
 import minigrad as mg
+import minigrad.autograd.forward_ad as fw
 from minigrad import sim
 from minigrad.autograd import Function, shallow_detach
 from minigrad.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
@@ -21,7 +22,7 @@ from minigrad.func import grad, jvp, linearize, vjp, vmap
 from minigrad.state import current, using
 from minigrad.utils.checkpoint import checkpoint
 from tests.spec import counterexamples as broken
-from tests.spec.instruments import Alive, Counted, Packed, Tape, chain, nth, sin_sin, t
+from tests.spec.instruments import Alive, Counted, Packed, Tape, chain, nth, see_tangent, sin_sin, t
 
 # derivatives of sin(sin x) at 5, in closed form
 S, C = math.sin(5.0), math.cos(5.0)
@@ -717,3 +718,71 @@ def test_a_gradient_that_is_added_without_an_op_is_missing_on_a_tape():
     assert replayed() == 3.0 + 9.0
     with broken.gradients_added_unseen():
         assert replayed() == 3.0
+
+
+# ---------------------------------------------------------------- forward mode by hand
+def test_tangents_kept_beside_what_is_packed_stay_alive():
+    """[NOTE dual-levels] Upstream: pytorch/pytorch#129293."""
+    def program():
+        alive = Alive()
+        f = lambda x: see_tangent(alive, see_tangent(alive, x.sin()).sin()).cos()
+        with fw.dual_level():
+            kept = vjp(lambda x: checkpoint(f, x), fw.make_dual(t(1.0), t(1.0)))
+            return alive.count(), len(kept)
+
+    assert program() == (0, 2)
+    with broken.tangents_kept_beside_what_is_packed():
+        assert program() == (2, 2)
+
+
+def test_recomputing_where_the_backward_runs_does_not_know_a_dual_level_that_was_left():
+    """[NOTE dual-levels] [NOTE recompute-under-the-same-state] C1."""
+    def program():
+        x = t(5.0, requires_grad=True)
+        with fw.dual_level():
+            tangent = fw.unpack_dual(checkpointed(fw.make_dual(x, t(1.0)))).tangent
+        tangent.backward()
+        return x.grad.item()
+
+    assert close(program(), SECOND)
+    with broken.recompute_where_the_backward_runs(), pytest.raises(CheckpointError, match="different number of tensors"):
+        program()
+
+
+def test_given_tangents_that_move_are_differentiated():
+    """[NOTE gradients-of-duals] 6x along 2x is 12 at 1, and the derivative of 3xx 2x is 18."""
+    def program():
+        x = t(1.0, requires_grad=True)
+        with fw.dual_level():
+            y = fw.make_dual(x, x * 2) ** 3
+            return fw.unpack_dual(mg.autograd.grad(y, x)[0]).tangent.item()
+
+    assert program() == 12.0
+    with broken.given_tangents_that_move():
+        assert program() == 18.0
+
+
+def test_one_forward_mode_for_all_levels_loses_a_derivative():
+    """[NOTE dual-levels] S3."""
+    def program():
+        with fw._set_fwd_grad_enabled(False):
+            return jvp(mg.sin, (t(0.0),), (t(1.0),))[1].item()
+
+    assert program() == 1.0
+    with broken.one_forward_mode_for_all_levels():
+        assert program() == 0.0
+
+
+def test_a_primal_that_becomes_a_dual_has_a_tangent_at_its_own_level():
+    """[NOTE dual-levels] x is the primal of a dual: written to, it would carry 2, and the dual 1 and 2 at once."""
+    def program():
+        x = t(2.0)
+        with fw.dual_level():
+            dual = fw.make_dual(x, t(1.0))
+            x.mul_(dual)
+            return fw.unpack_dual(fw.unpack_dual(dual).primal).tangent.item()
+
+    with pytest.raises(UsageError, match="memory of a primal of that level"):
+        program()
+    with broken.primals_that_become_duals():
+        assert program() == 2.0

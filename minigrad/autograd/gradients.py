@@ -1,0 +1,74 @@
+"""Gradients of tensors of any level: they are taken in the graph of one, and levels above it that have none say how.
+
+[NOTE gradients-of-duals]
+
+Upstream: nothing; torch runs backward formulas on duals, and has no edge under vmap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Refusal, UsageError
+from ..state import State, current, show
+from ..tensor import edge
+from . import engine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..interpreters.base import Interpreter
+    from ..tensor import Tensor
+
+
+def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *, retain_graph: bool, create_graph: bool,
+              fixed: frozenset[Any] = frozenset()) -> Sequence[Tensor | None]:
+    """The gradients in the graph of the level that all outputs belong to; a level without a graph above it has its say."""
+    state = current()
+    ys, xs = ([_live(x, state) for x in tensors] for tensors in (ys, xs))
+    above = [x.owner for x in (*ys, *xs) if x.owner is not None and x.owner.transparent]
+    if above:
+        outer = fixed
+
+        def below(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *, retain_graph: bool,
+                  fixed: frozenset[Any] = fixed) -> Any:
+            return gradients(ys, xs, cts, retain_graph=retain_graph, create_graph=create_graph, fixed=fixed | outer)
+
+        return max(above, key=state.levels.index).gradients(below, ys, xs, cts, retain_graph)
+    owner = owner_of(ys, "autograd.grad")
+    for x in xs:
+        if x.owner is not owner or x.node is None:
+            msg = (f"One of the differentiated Tensors does not require grad: {x!r} is differentiated at "
+                   f"{owner or 'level 0'}. [level stack: {show()}]")
+            raise UsageError(msg)
+        if edge(x)[0] in fixed:
+            msg = (f"{x!r} is an input and also a tangent: the derivative of its gradient cannot tell them apart. Give a clone "
+                   f"to make_dual or jvp. [level stack: {show()}] [NOTE gradients-of-duals]")
+            raise Refusal(msg)
+    roots = [engine.root_of(y, ct, "autograd.grad") for y, ct in zip(ys, cts, strict=True)]
+    return engine.backward(owner, roots, inputs=xs, retain_graph=retain_graph, create_graph=create_graph, fixed=fixed)
+
+
+def _live(x: Tensor, state: State) -> Tensor:
+    """What a wrapper means whose level has no graph and has gone."""
+    while x.owner is not None and x.owner.transparent and x.owner not in state.levels:
+        x = x.owner.escaped(x)
+    return x
+
+
+def primal(x: Tensor) -> Tensor:
+    """The tensor in whose graph `.backward()` runs, which accumulates no tangents."""
+    x = _live(x, current())
+    while x.owner is not None and x.owner.transparent:
+        x = x.owner.primal(x)
+    return x
+
+
+def owner_of(outputs: Sequence[Tensor], what: str) -> Interpreter | None:
+    """The grad level that all outputs belong to; None is level 0."""
+    owners = {y.owner for y in outputs}
+    if len(owners) != 1:
+        found = ", ".join(str(o or "level 0") for o in owners)
+        msg = f"{what}: the outputs belong to {found}, and gradients are taken at one grad level. [level stack: {show()}]"
+        raise UsageError(msg)
+    return owners.pop()
