@@ -44,13 +44,6 @@ class Spec:
         return f"{self.kind.__name__}({', '.join(map(repr, self.children))})"
 
 
-def _parts(tree: Any) -> tuple[Any, Any] | None:
-    """(keys, children) of a container, or None for a leaf."""
-    if not isinstance(tree, _CONTAINERS):
-        return None
-    return (tuple(tree), tree.values()) if isinstance(tree, dict) else (None, tree)
-
-
 _CONTAINERS = (tuple, list, dict)
 
 
@@ -61,11 +54,10 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
 
 
 def _flatten(tree: Any, leaves: list[Any]) -> Any:
-    found = _parts(tree)
-    if found is None:
+    if not isinstance(tree, _CONTAINERS):
         leaves.append(tree)
         return LEAF_SPEC
-    keys, children = found
+    keys, children = (tuple(tree), tree.values()) if isinstance(tree, dict) else (None, tree)
     return Spec(type(tree), keys, tuple([_flatten(child, leaves) for child in children]))
 
 
@@ -81,6 +73,8 @@ def _unflatten(leaves: Any, spec: Any) -> Any:
     if spec.keys is not None:
         made = dict(zip(spec.keys, children, strict=True))
         return made if spec.kind is dict else spec.kind(made)
+    if spec.kind is tuple:
+        return tuple(children)
     return spec.kind(*children) if hasattr(spec.kind, "_fields") else spec.kind(children)
 
 
@@ -104,21 +98,18 @@ def broadcast(prefix: Any, tree: Any, what: str) -> list[Any]:
 
 
 def _broadcast(prefix: Any, spec: Any, found: list[Any], what: str) -> None:
-    parts = _parts(prefix)
-    if spec is LEAF_SPEC or parts is None:
-        if parts is not None:
+    inner = isinstance(prefix, _CONTAINERS)
+    if spec is LEAF_SPEC or not inner:
+        if inner:
             msg = f"{what} has the structure {prefix!r}, deeper than what it is for."
             raise UsageError(msg)
         found.extend([prefix] * _count(spec))
         return
-    keys, children = parts
-    children = list(children)
-    if len(children) != len(spec.children) or (keys is not None and set(keys) != set(spec.keys or ())):
+    keyed = isinstance(prefix, dict)
+    if len(prefix) != len(spec.children) or (keyed and set(prefix) != set(spec.keys or ())):
         msg = f"{what} {prefix!r} does not have the structure of what it is for: {spec!r}."
         raise UsageError(msg)
-    if keys is not None:
-        children = [prefix[k] for k in spec.keys]
-    for child, sub in zip(children, spec.children, strict=True):
+    for child, sub in zip([prefix[k] for k in spec.keys] if keyed else prefix, spec.children, strict=True):
         _broadcast(child, sub, found, what)
 
 
