@@ -123,6 +123,8 @@ def __getattr__(name: str) -> object:
         from .ops.loss import xlogy  # noqa: PLC0415  a loss, and all losses come with nn
 
         return xlogy
+    if name in ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"):
+        return getattr(autograd.anomaly_mode, name)
     if name in ("cuda", "memory", "nn", "sim", "testing", "tracing", "utils"):
         from importlib import import_module  # noqa: PLC0415  only then
 

@@ -18,7 +18,6 @@ from .backend import device as find_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from .autograd.engine import Run
     from .graph.saved import Hooks
@@ -97,7 +96,7 @@ _STATE: ContextVar[State] = ContextVar("minigrad.state", default=State())  # noq
 current: Callable[[], State] = _STATE.get
 
 
-watched: set[using] = set()
+watched: set[using | None] = set()
 """The blocks, in any thread, whose State has watchers or modes: without any, an op need not read its own. [NOTE fast-path]"""
 
 
@@ -116,8 +115,7 @@ class using:  # noqa: N801  reads as a statement
             watched.add(self)
         return self.new
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         _STATE.set(self.old)
         watched.discard(self)
 
@@ -137,9 +135,8 @@ class level:  # noqa: N801  reads as a statement
         self.scope.__enter__()
         return self.me
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        self.scope.__exit__(kind, error, traceback)
+    def __exit__(self, *error: object) -> None:
+        self.scope.__exit__(*error)
 
 
 def below(me: Interpreter) -> State:
@@ -159,8 +156,7 @@ def show(state: State | None = None) -> str:
     return " < ".join(["base", *(str(me) for me in levels)])
 
 
-def tell(watchers: tuple[Watcher, ...], event: str, owner: Interpreter | None, subject: Any,
-         detail: Any = None) -> None:
+def tell(watchers: tuple[Watcher, ...], event: str, owner: Interpreter | None, subject: Any, detail: Any = None) -> None:
     """Let every watcher know."""
     for watcher in watchers:
         watcher.notice(event, owner, subject, detail)

@@ -21,21 +21,24 @@ from .hooks import retain_grad
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .anomaly_mode import detect_anomaly, set_detect_anomaly
     from .function import Function
 
-__all__ = ["Function", "Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "no_grad",
-           "set_grad_enabled", "shallow_detach"]
+__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "gradcheck", "gradgradcheck", "no_grad",
+           "set_detect_anomaly", "set_grad_enabled", "shallow_detach"]
 
 Variable = Tensor
+_LATE = {"Function": "function", "detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode",
+         **{name: name for name in ("anomaly_mode", "forward_ad", "function", "functional", "graph")}}
 
 
 def __getattr__(name: str) -> object:
     """Import what few programs need when one asks for it."""
-    if name in ("Function", "forward_ad", "function", "functional", "graph"):
+    if name in _LATE:
         from importlib import import_module  # noqa: PLC0415
 
-        module = import_module(f".{name.lower()}", __name__)
-        return module.Function if name == "Function" else module
+        module = import_module(f".{_LATE[name]}", __name__)
+        return module if name == _LATE[name] else getattr(module, name)
     msg = f"module 'minigrad.autograd' has no attribute {name!r}"
     raise AttributeError(msg)
 

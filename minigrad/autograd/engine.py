@@ -147,6 +147,7 @@ class _Walk:
             self._leaf(leaf)
         nodes = self.nodes
         on_arrays = not create_graph and not watched
+        unseen = not watched or not current().watchers
         while nodes:
             node = nodes.pop()
             ct = arrived.pop(node, None) if node.outs == 1 else self._outputs(node)
@@ -154,7 +155,7 @@ class _Walk:
                 node, ct = self._straight(node, ct)
             if ct is None:
                 grads = None
-            elif node.hooks is None and node not in special:
+            elif unseen and node.hooks is None and node not in special:
                 grads = node.run(ct, wanted, create_graph)
                 if node.metas is not None:
                     grads = _fitted(grads, node.metas)
@@ -216,7 +217,14 @@ class _Walk:
                 return None
         if node.hooks is not None:
             ct = _pre(node, ct)
-        grads = node.run(ct, self.wanted, self.create_graph)
+        watchers = current().watchers
+        tell(watchers, "run", node.owner, node)
+        try:
+            grads = node.run(ct, self.wanted, self.create_graph)
+        except Exception:
+            tell(watchers, "failed", node.owner, node)
+            raise
+        tell(watchers, "ran", node.owner, node, grads)
         if node.metas is not None:
             grads = _fitted(grads, node.metas)
         if node.hooks is not None:

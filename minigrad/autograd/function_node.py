@@ -149,6 +149,8 @@ class FunctionNode(Node):
                                   if isinstance(x, Tensor) and x.node is None])
         ctx._to_save, ctx._for_forward = (), None
         recording, self.descent = self.descent is not None, None
+        if recording:
+            tell(state.watchers, "node", self.owner, self)
         marked, ctx._dirty, ctx._non_differentiable = (ctx._dirty, ctx._non_differentiable), (), ()
         nrs = iter(range(len(outs)))
         return mapped(out, lambda y: self._output(y, next(nrs), args, marked, state, recording=recording), others=nrs)

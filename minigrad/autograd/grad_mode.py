@@ -33,16 +33,10 @@ def is_grad_enabled() -> bool:
     return innermost not in state.grad_off
 
 
-class _Mode(Scope):
-    def _wanted(self) -> bool:
-        raise NotImplementedError
-
-    def inside(self, outside: State) -> State:
-        return _enabled(outside, self._wanted())
-
-
-class no_grad(_Mode):  # noqa: N801  torch spells it so
+class no_grad(Scope):  # noqa: N801  torch spells it so
     """Record nothing at the levels on the stack.  Source: torch.no_grad."""
+
+    mode = False
 
     def __new__(cls, f: Callable[..., Any] | None = None) -> Any:
         made = super().__new__(cls)
@@ -54,18 +48,17 @@ class no_grad(_Mode):  # noqa: N801  torch spells it so
     def __init__(self, f: Callable[..., Any] | None = None) -> None:
         super().__init__()
 
-    def _wanted(self) -> bool:
-        return False
+    def inside(self, outside: State) -> State:
+        return _enabled(outside, self.mode)
 
 
 class enable_grad(no_grad):  # noqa: N801  torch spells it so
     """Record again at the innermost grad level.  Source: torch.enable_grad."""
 
-    def _wanted(self) -> bool:
-        return True
+    mode = True
 
 
-class set_grad_enabled(_Mode):  # noqa: N801  torch spells it so
+class set_grad_enabled(Scope):  # noqa: N801  torch spells it so
     """Take effect at once, and as a context manager until its end.  Source: torch.set_grad_enabled."""
 
     def __init__(self, mode: bool) -> None:
@@ -74,8 +67,8 @@ class set_grad_enabled(_Mode):  # noqa: N801  torch spells it so
         self._before = using(_enabled(current(), self.mode))
         self._before.__enter__()
 
-    def _wanted(self) -> bool:
-        return self.mode
+    def inside(self, outside: State) -> State:
+        return _enabled(outside, self.mode)
 
     def __enter__(self) -> None:
         """Nothing: it is in force since it was made."""

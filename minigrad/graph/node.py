@@ -9,6 +9,7 @@ Upstream: torch/csrc/autograd/function.h (Node, Edge).
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from ..tensor import Tensor
 
@@ -65,6 +66,11 @@ class Node:
         raise NotImplementedError
 
     @property
+    def metadata(self) -> dict[Any, Any]:
+        """What others keep with a node, for as long as it lives.  Source: torch.autograd.graph.Node.metadata."""
+        return _METADATA.setdefault(self, {})
+
+    @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """As torch's: pairs of a node (AccumulateGrad for a leaf) and its output number."""
         return tuple((AccumulateGrad(t) if isinstance(t, Tensor) else t, nr)
@@ -80,6 +86,9 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.name()} object of {self.owner or 'level 0'}>"
+
+
+_METADATA: WeakKeyDictionary[Node, dict[Any, Any]] = WeakKeyDictionary()
 
 
 class AccumulateGrad:

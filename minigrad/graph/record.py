@@ -198,6 +198,7 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
 
     if state.hooks is not None or state.watchers:
         node.saved = _saved(op, owner, inputs, out, plan, state, node)
+        tell(state.watchers, "node", owner, node)
     else:
         node.saved = tuple([_kept(owner, inputs[i] if i is not None else out if op.outs == 1 else out[nr])
                             for i, nr in plan.places])

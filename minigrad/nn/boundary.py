@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..graph.node import Node
-from ..state import current
+from ..state import current, tell
 from ..tensor import Tensor, alias, edge, next_number, wrapper
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def _crossed(xs: tuple[Any, ...], look: Any) -> tuple[list[int], tuple[Any, ...]
     node.hooks = None
     node.metas = None
     node.outs = len(places)
+    tell(state.watchers, "node", owner, node)
     full = list(xs)
     for nr, i in enumerate(places):
         full[i] = alias(xs[i], node, nr) if owner is None else wrapper(owner, xs[i].value, node, nr)

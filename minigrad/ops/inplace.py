@@ -17,7 +17,7 @@ from ..errors import UsageError
 from ..graph.node import Node, hooks_of
 from ..modes import at_base
 from ..op import OpFunction, revive, row
-from ..state import State, current, show
+from ..state import State, current, show, tell
 from ..tensor import LEAF, Extra, Tensor, edge, extra_of, next_number, peel, storage_of, written
 from .batching import elementwise, to_front
 from .creation import tensor, zeros_like
@@ -184,6 +184,7 @@ def relink(owner: Interpreter | None, x: Tensor, new: Tensor, state: State) -> N
     elif root.node is not None or to[0] is not None:
         assert x.extra is not None
         _set_edge(root, (Overwritten(owner, (*edge(root), *to), x.extra.steps), 0))
+        tell(state.watchers, "node", owner, root.node)
     for view, again in views_of(root):
         _set_edge(view, edge(again(root)) if root.node is not None else (None, 0))
 

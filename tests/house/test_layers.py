@@ -28,7 +28,7 @@ ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.li
 interpreters.base
 interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap
-autograd.engine autograd.grad_mode
+autograd.engine autograd.grad_mode autograd.anomaly_mode
 autograd.lost
 autograd.function_node
 autograd.function_call

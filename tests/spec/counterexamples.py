@@ -11,7 +11,7 @@ from importlib import import_module
 from weakref import WeakKeyDictionary
 
 from minigrad import offload, recompute, region, state
-from minigrad.autograd import engine, forward_ad, function_call, function_node, grad_mode
+from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode
 from minigrad.graph import saved
 from minigrad.interpreters.base import Interpreter
 from minigrad.interpreters.grad import GradInterpreter
@@ -306,6 +306,18 @@ def early_stop_is_an_exception():
 def gradients_added_unseen():
     """The engine adds a gradient to another where it stands also where a mode sees all that reaches the base."""
     return replaced(engine, watched=())
+
+
+def nodes_noted_as_they_run():
+    """Anomaly mode notes the stack of a node when it runs."""
+    notice = anomaly_mode.Anomaly.notice
+
+    def late(self, event, owner, subject, detail):
+        if event == "run":
+            notice(self, "node", owner, subject, None)
+        if event != "node":
+            notice(self, event, owner, subject, detail)
+    return replaced(anomaly_mode.Anomaly, notice=late)
 
 
 def values_unchecked():

@@ -786,3 +786,19 @@ def test_a_primal_that_becomes_a_dual_has_a_tangent_at_its_own_level():
         program()
     with broken.primals_that_become_duals():
         assert program() == 2.0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:Anomaly Detection")
+def test_nodes_that_are_noted_as_they_run_name_the_backward():
+    """[NOTE anomaly]"""
+    def blamed():
+        with mg.autograd.detect_anomaly(), pytest.warns(UserWarning, match="Error detected") as found:
+            y = mg.sqrt(t(0.0, requires_grad=True)) * 0
+            with pytest.raises(UsageError, match="returned nan"):
+                y.backward()
+        text = str(found[-1].message)
+        return [line for line in ("* 0\n", "y.backward()\n") if line in text]
+
+    assert blamed() == ["* 0\n"]
+    with broken.nodes_noted_as_they_run():
+        assert blamed() == ["y.backward()\n"]
