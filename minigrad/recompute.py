@@ -12,8 +12,7 @@ Upstream: _CheckpointFrame and NOTE [Nestable Checkpoint] in torch/utils/checkpo
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from contextvars import copy_context
+import sys
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -22,13 +21,12 @@ from . import tree
 from .autograd.engine import Run
 from .errors import CheckpointError
 from .graph.saved import Hooks, PackedTensor, SavedBase, Site, keep, keep_base
-from .region import OpLog
-from .state import State, current, show, tell, using
+from .oplog import OpLog, checksum
+from .state import State, current, show, tell
 from .tensor import Tensor, alias, bases, next_number, peel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
     from .interpreters.base import Interpreter
     from .region import Region
@@ -63,20 +61,18 @@ class Frame(Hooks):
     saves with the next hooks outside. [NOTE whose-saves]
     """
 
-    __slots__ = ("again", "check", "context", "early_stop", "function", "inputs", "levels", "log", "region",
-                 "slots", "spec")
+    __slots__ = ("check", "debug", "early_stop", "function", "inputs", "levels", "log", "region", "slots", "spec")
     title = "checkpoint"
 
     def __init__(self, function: Callable[..., Any], args: Any, state: State, region: Region,
-                 again: AbstractContextManager[Any] | None, *, determinism_check: str, debug: bool, early_stop: bool) -> None:
+                 *, determinism_check: str, debug: bool, early_stop: bool) -> None:
         super().__init__(state.hooks)
         self.function = function
         self.levels = state.levels
-        self.context = copy_context()
         self.region = region
-        self.again = again
         self.check = determinism_check
-        self.log = OpLog() if debug else None
+        self.debug = debug
+        self.log = OpLog(values=determinism_check == "values") if debug or determinism_check == "values" else None
         self.early_stop = early_stop
         self.slots: dict[Any, list[ref[Slot]]] = {}
         leaves, self.spec = tree.flatten(args)
@@ -92,7 +88,7 @@ class Frame(Hooks):
     def look(self, base: Tensor) -> tuple[Any, ...]:
         """What a recomputed tensor must agree in."""
         looks = (base.value.shape, base.dtype, base.device)
-        return (*looks, hash(base.value.tobytes())) if self.check == "values" else looks
+        return (*looks, checksum(base)) if self.check == "values" else looks
 
     def pack(self, base: Tensor, site: Site) -> Slot:
         level = site.owner
@@ -111,8 +107,8 @@ class Frame(Hooks):
     save_base = pack
 
     def unpack(self, packed: Slot, asking: Any) -> Tensor:
-        run = current().run or Run()
-        tables = run.tables(self)
+        now = current()
+        tables = (now.group or now.run or Run()).tables(self)
         table = tables.setdefault(packed.level, {})
         if packed.index not in table:
             self.recompute(asking, tables)
@@ -123,30 +119,26 @@ class Frame(Hooks):
 
     def recompute(self, level: Any, tables: dict[Any, dict[int, Any]]) -> None:
         """Run the region again as it ran in forward, and fill the slots of one level. [NOTE recompute-under-the-same-state]"""
-        now, began = current(), next_number()
+        watchers, began = current().watchers, next_number()
         refill = Refill(self, level, tables)
         args, kwargs = tree.unflatten([again(level) for again in self.inputs], self.spec)
-        if now.watchers:
-            tell(now.watchers, "recompute", level if level is not INPUTS else None, self, refill)
 
-        def region() -> None:
-            captured = current()
-            state = captured._replace(
-                hooks=refill, run=None, recomputing=began, streams=self.region.streams(captured.streams), regions=(),
-                watchers=(*self.region.readers(began), *((refill.log,) if refill.log else ()), *now.watchers))
-            with using(state), self.again or nullcontext():
-                try:
-                    self.function(*args, **kwargs)
-                except Stop as stop:
-                    if stop.refill is not refill:
-                        raise
+        def run() -> None:
+            try:
+                self.function(*args, **kwargs)
+            except Stop as stop:
+                if stop.refill is not refill:
+                    raise
 
+        if watchers:
+            tell(watchers, "recompute", level if level is not INPUTS else None, self, refill)
         try:
-            self.context.copy().run(region)
+            self.region.again(began, run, refill, *([refill.log] if refill.log else []))
         finally:
-            self.region.ran_again(began)
-            if now.watchers:
-                tell(now.watchers, "recomputed", level if level is not INPUTS else None, self, refill)
+            if watchers:
+                tell(watchers, "recomputed", level if level is not INPUTS else None, self, refill)
+            if self.debug:
+                sys.stderr.write(self.logs(refill))
         if refill.missing and self.check != "none":
             raise self.fewer(next(iter(refill.missing.values())), refill)
 
@@ -165,8 +157,10 @@ class Frame(Hooks):
             f"[level stack: {show()}]")
 
     def logs(self, refill: Refill | None) -> str:
-        """Both runs op by op, where debug asked for that."""
-        return "" if self.log is None or refill is None or refill.log is None else self.log.against(refill.log)
+        """Where the runs part, if anybody looked, and both op by op, if debug asked for that."""
+        if self.log is None or refill is None or refill.log is None:
+            return ""
+        return self.log.against(refill.log) + (self.log.beside(refill.log) if self.debug else "")
 
 
 def _own_business(levels: tuple[Interpreter, ...]) -> bool:
@@ -213,7 +207,7 @@ class Refill(Hooks):
         self.frame = frame
         self.level = level
         self.table = table
-        self.log = OpLog() if frame.log is not None else None
+        self.log = None if frame.log is None else OpLog(values=frame.log.values)
         self.counts: dict[Any, int] = {}
         self.missing: dict[tuple[Any, int], Slot] = {
             (key, slot.index): slot for key in {level, INPUTS} for r in frame.slots.get(key, ()) if (slot := r()) is not None}

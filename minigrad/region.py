@@ -6,13 +6,19 @@ private copy. [NOTE captured-tensors] [NOTE random-streams]
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from .errors import CheckpointError
-from .state import Watcher, show
+from .state import Watcher, current, show, using
 from .tensor import WRITES, Tensor, next_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from .graph.saved import Hooks
     from .interpreters.base import Interpreter
     from .storage import Storage
 
@@ -20,9 +26,12 @@ if TYPE_CHECKING:
 class Region:
     """One forward of a region: it is told of the random streams that are drawn from while it is among State.regions."""
 
-    __slots__ = ("_reruns", "draws", "ended")
+    __slots__ = ("_reruns", "around", "context", "draws", "ended")
 
-    def __init__(self, *, preserve_rng_state: bool) -> None:
+    def __init__(self, *, preserve_rng_state: bool, around: AbstractContextManager[Any] | None = None) -> None:
+        self.context = copy_context()
+        self.around = around or nullcontext()
+        """What is entered around a recomputation."""
         self.ended: int | None = None
         """The moment its forward ended; until then an inner backward may ask for a recomputation."""
         self.draws: dict[Any, Any] | None = {} if preserve_rng_state else None
@@ -43,10 +52,21 @@ class Region:
         """Who must watch a recomputation that begins now: nobody, where nothing at all was written to since the forward."""
         return () if self.ended is None or WRITES.latest < self.ended else (Reader(self, began),)
 
-    def ran_again(self, began: int) -> None:
-        """A recomputation has ended: what it wrote to is its own business."""
-        if WRITES.latest > began:
-            self._reruns.append((began, next_number()))
+    def again(self, began: int, run: Callable[[], Any], hooks: Hooks | None, *logs: Watcher) -> Any:
+        """Call `run` as the forward was called, its saves going to `hooks`. [NOTE recompute-under-the-same-state]"""
+        watchers = (*self.readers(began), *logs, *current().watchers)
+
+        def inside() -> Any:
+            captured = current()
+            with using(captured._replace(hooks=hooks, run=None, recomputing=began, streams=self.streams(captured.streams),
+                                         regions=(), watchers=watchers)), self.around:
+                return run()
+
+        try:
+            return self.context.copy().run(inside)
+        finally:
+            if WRITES.latest > began:  # what it wrote to is its own business
+                self._reruns.append((began, next_number()))
 
     def outdates(self, store: Storage, began: int) -> bool:
         """Whether somebody else wrote to that memory between the forward and the recomputation that began then."""
@@ -72,22 +92,3 @@ class Reader(Watcher):
                            f"{x.store.version} now. The recomputation would compute something else. Run the backward first, or "
                            f"pass a clone. [level stack: {show()}] [NOTE captured-tensors]")
                     raise CheckpointError(msg)
-
-
-class OpLog(Watcher):
-    """The names of the ops of one run, for checkpoint's debug."""
-
-    __slots__ = ("names",)
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
-        if owner is None and event == "op":
-            self.names.append(subject.name)
-
-    def against(self, other: OpLog) -> str:
-        """Both runs, and where they part."""
-        both = self.names, other.names
-        at = next((i for i, (a, b) in enumerate(zip(*both, strict=False)) if a != b), min(map(len, both)))
-        return f" The runs differ from op {at} on. Forward: {' '.join(both[0])}. Recomputation: {' '.join(both[1])}."

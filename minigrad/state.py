@@ -47,6 +47,10 @@ class State:
     """While a checkpointed region is being run again: the number of the moment it began. [NOTE side-effects-once]"""
     early_stop: bool | None = None
     """What `set_checkpoint_early_stop` says, where it says anything."""
+    checkpoint_debug: bool | None = None
+    """The same of `set_checkpoint_debug_enabled`."""
+    group: Run | None = None
+    """Inside a `GraphExecGroup`: what all backward runs are one of. [NOTE one-group]"""
     streams: tuple[tuple[Any, Any], ...] = ()
     """(generator, private copy) pairs: draws from the first are taken from the second."""
     regions: tuple[Any, ...] = ()

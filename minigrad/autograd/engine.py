@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One backward run; recomputed values live as long as it does. [NOTE recomputed-values-live-once]"""
+    """One backward run; recomputed values live as long as it does. [NOTE recomputed-values-live-once]
 
-    __slots__ = ("__weakref__", "_tables")
+    partial: whether a program, and not another run, asked for the gradients of some inputs only.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("__weakref__", "_tables", "partial")
+
+    def __init__(self, *, partial: bool = False) -> None:
+        self.partial = partial
         self._tables: WeakKeyDictionary[Any, dict[Any, dict[int, Any]]] | None = None
 
     def tables(self, frame: Any) -> dict[Any, dict[int, Any]]:
@@ -40,6 +44,10 @@ class Run:
         if self._tables is None:
             self._tables = WeakKeyDictionary()
         return self._tables.setdefault(frame, {})
+
+    def forget(self) -> None:
+        """Drop what was not handed out."""
+        self._tables = None
 
 
 def _reachable(roots: Sequence[Any], fixed: frozenset[Any]) -> tuple[list[Node], dict[Tensor, int]]:
@@ -88,7 +96,7 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     if state.watchers:
         tell(state.watchers, "backward", owner, None)
     off = state.grad_off - {owner} if create_graph else state.grad_off | {owner}
-    with using(state._replace(grad_off=off, run=Run())):
+    with using(state._replace(grad_off=off, run=Run(partial=edges is not None and state.run is None))):
         walk = _Walk(roots, edges, fixed, create_graph=create_graph, retain_graph=retain_graph)
         for target, nr, ct in roots:
             if not create_graph and ct.owner is owner:

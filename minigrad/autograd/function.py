@@ -13,6 +13,7 @@ from ..errors import UsageError
 from ..ops.shape import clone
 from ..state import current, show
 from ..tensor import Tensor
+from ..tree import leaves_of
 from .function_call import DOCS, Call, VmapInfo
 from .function_node import FunctionCtx, mapped
 from .grad_mode import no_grad
@@ -121,7 +122,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         state = current()
         if None in state.grad_off and all(me.transparent or me in state.grad_off for me in state.levels):
             return out
-        read = [x for x in (*grads, *ctx.saved_tensors, *vars(ctx).values()) if isinstance(x, Tensor)]
+        read = [x for x in leaves_of((grads, ctx.saved_tensors, list(vars(ctx).values()))) if isinstance(x, Tensor)]
         return mapped(out, lambda g: Once.apply(g, *read) if g.dtype.differentiable else g)
     return wrapper
 

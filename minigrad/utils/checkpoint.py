@@ -1,6 +1,6 @@
 """checkpoint: keep a region's inputs instead of what it saves, and run it again when a backward asks.
 
-Here is the public interface; how it works is in minigrad/recompute.py.
+Here is the public interface; how it works is in minigrad/recompute.py, and of the reentrant variant in minigrad/reentrant.py.
 
 Source: torch.utils.checkpoint.
 """
@@ -13,25 +13,36 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, Refusal
 from ..recompute import Frame
+from ..reentrant import CheckpointFunction, check_backward_validity, detach_variable, reentrant
 from ..region import Region
-from ..state import State, current, show, using
+from ..state import State, current, using
 from ..tensor import next_number
+from .checkpoint_contexts import GraphExecGroup, set_checkpoint_debug_enabled, set_checkpoint_early_stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "is_recomputing", "set_checkpoint_early_stop"]
+__all__ = ["CheckpointError", "CheckpointFunction", "GraphExecGroup", "check_backward_validity", "checkpoint",
+           "checkpoint_sequential", "detach_variable", "is_recomputing", "noop_context_fn", "set_checkpoint_debug_enabled",
+           "set_checkpoint_early_stop"]
+
+
+def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    """Return two contexts that do nothing, for `context_fn`.  Source: torch.utils.checkpoint.noop_context_fn."""
+    return nullcontext(), nullcontext()
 
 
 def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reentrant: bool = False,
-               context_fn: Any = None, determinism_check: str = "default", debug: bool = False,
+               context_fn: Any = noop_context_fn, determinism_check: str = "default", debug: bool = False,
                early_stop: bool = True, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
     """Return function(*args, **kwargs), saving the inputs only; a backward runs the function again.
 
     args, kwargs: any pytrees; tensors in them are saved (through the hooks in force), captured tensors are reached again
     through the closure.  Without a function, returns a decorator.
-    determinism_check: "default" compares number, shape, dtype and device of what is saved, "values" checksums too,
-    "none" nothing; debug: errors show the ops of both runs; early_stop: stop as soon as all that is needed is there.
+    determinism_check: "default" compares number, shape, dtype and device of what is saved, "values" checksums too and names the
+    first op that differs, "none" nothing; debug: each recomputation, and its errors, show the ops of both runs;
+    early_stop: stop as soon as all that is needed is there; use_reentrant: torch's first variant, with its limits.
     Raises CheckpointError, in the backward, where the second run differs or reads what was modified meanwhile.
     Source: torch.utils.checkpoint.checkpoint.
     """
@@ -40,21 +51,21 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
             checkpoint, f, use_reentrant=use_reentrant, context_fn=context_fn, determinism_check=determinism_check,
             debug=debug, early_stop=early_stop, preserve_rng_state=preserve_rng_state))
     if use_reentrant:
-        msg = ("checkpoint(use_reentrant=True) runs a graph inside a graph, which composes with nothing but .backward() at "
-               f"level 0: pass use_reentrant=False, which needs no change to the function. [level stack: {show()}]")
-        raise Refusal(msg)
+        return reentrant(function, args, kwargs, preserve_rng_state=preserve_rng_state,
+                         plain=context_fn is noop_context_fn and not debug)
     if determinism_check not in ("default", "values", "none"):
         msg = f"determinism_check must be 'default', 'values' or 'none', found {determinism_check!r}."
         raise ValueError(msg)
     state = current()
-    forward, again = context_fn() if context_fn is not None else (nullcontext(), None)
+    forward, again = context_fn()
     if not _records(state):
         with forward:
             return function(*args, **kwargs)
     if state.hooks_disabled is not None:
         raise Refusal(state.hooks_disabled)
-    region = Region(preserve_rng_state=preserve_rng_state)
-    frame = Frame(function, (args, kwargs), state, region, again, determinism_check=determinism_check, debug=debug,
+    region = Region(preserve_rng_state=preserve_rng_state, around=again)
+    frame = Frame(function, (args, kwargs), state, region, determinism_check=determinism_check,
+                  debug=debug if state.checkpoint_debug is None else state.checkpoint_debug,
                   early_stop=early_stop if state.early_stop is None else state.early_stop)
     watchers = state.watchers if frame.log is None else (frame.log, *state.watchers)
     try:
@@ -75,41 +86,21 @@ def is_recomputing() -> bool:
     return current().recomputing is not None
 
 
-class set_checkpoint_early_stop:  # noqa: N801  torch spells it so
-    """Within this context every checkpoint stops early, or none does, whatever its own early_stop says.
-
-    Source: torch.utils.checkpoint.set_checkpoint_early_stop.
-    """
-
-    def __init__(self, enable: bool) -> None:
-        self.enable = enable
-
-    def __enter__(self) -> None:
-        self._scope = using(current()._replace(early_stop=self.enable))
-        self._scope.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self._scope.__exit__(*error)
-
-
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool = False, **kwargs: Any) -> Any:  # noqa: A002
     """Return the chain of functions applied to `input`, in `segments` checkpointed pieces; the last runs plainly.
 
-    functions: a sequence of callables, each taking what the one before returned.  Raises ValueError where `segments` is not
-    between 1 and their number.  Source: torch.utils.checkpoint.checkpoint_sequential.
+    functions: callables, each taking what the one before returned.  Raises ValueError where `segments` is not between 1 and
+    their number.  Source: torch.utils.checkpoint.checkpoint_sequential.
     """
     chain: Sequence[Any] = list(functions)
     if not 1 <= segments <= len(chain):
         msg = f"checkpoint_sequential: segments must be between 1 and the number of functions ({len(chain)}), found {segments}."
         raise ValueError(msg)
     size = len(chain) // segments
-    ends = [size * i for i in range(1, segments)]
 
     def run(part: Sequence[Any]) -> Callable[[Any], Any]:
         return lambda x: functools.reduce(lambda y, f: f(y), part, x)
 
-    at = 0
-    for end in ends:
-        input = checkpoint(run(chain[at:end]), input, use_reentrant=use_reentrant, **kwargs)  # noqa: A001
-        at = end
-    return run(chain[at:])(input)
+    for at in range(0, size * (segments - 1), size):
+        input = checkpoint(run(chain[at:at + size]), input, use_reentrant=use_reentrant, **kwargs)  # noqa: A001
+    return run(chain[size * (segments - 1):])(input)

@@ -33,8 +33,8 @@ autograd.lost
 autograd.function_node
 autograd.function_call
 autograd.function
-region offload
-recompute
+region offload oplog
+recompute reentrant utils.checkpoint_contexts
 autograd.graph utils.checkpoint utils._python_dispatch
 func
 autograd.gradients autograd.hooks

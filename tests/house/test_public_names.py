@@ -44,7 +44,7 @@ MISSING_KEYWORDS = {
 
 def keywords(f):
     """The names that arguments after the first can be given by; the first, f or x here, is positional."""
-    _, *rest = inspect.signature(f).parameters.values()
+    rest = list(inspect.signature(f).parameters.values())[1:]
     return {p.name for p in rest if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name[0] != "_"}
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from weakref import WeakKeyDictionary
 
-from minigrad import offload, recompute, region, state
+from minigrad import offload, recompute, reentrant, region, state
 from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode
 from minigrad.graph import saved
 from minigrad.interpreters.base import Interpreter
@@ -18,6 +18,7 @@ from minigrad.interpreters.grad import GradInterpreter
 from minigrad.interpreters.jvp import JvpInterpreter
 from minigrad.interpreters.vmap import VmapInterpreter
 from minigrad.ops import inplace
+from minigrad.utils import checkpoint
 
 tensor, record = import_module("minigrad.tensor"), import_module("minigrad.graph.record")
 _MISSING = object()
@@ -233,7 +234,7 @@ class _Here:
 
 def recompute_where_the_backward_runs():
     """The recomputation runs in the backward's State and context variables, not in the forward's."""
-    return replaced(recompute, copy_context=_Here)
+    return replaced(region, copy_context=_Here)
 
 
 @contextmanager
@@ -344,6 +345,16 @@ def recomputed_values_kept():
             run.tables(self).setdefault(packed.level, _Lasting())
         return unpack(self, packed, asking)
     return replaced(recompute.Frame, unpack=lasting)
+
+
+def groups_that_do_nothing():
+    """Each backward run inside a GraphExecGroup recomputes for itself."""
+    return replaced(checkpoint.GraphExecGroup, _changes=lambda self: setattr(self, "_run", engine.Run()) or {})
+
+
+def a_second_graph_without_border():
+    """The graph that a reentrant region records when it runs again leads on into what it captured."""
+    return replaced(reentrant, _end=lambda target, nr, began, ends: (target, nr))
 
 
 # ---------------------------------------------------------------- save_on_cpu

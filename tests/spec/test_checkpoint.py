@@ -8,6 +8,7 @@ import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import numpy as np
 import pytest
 import torch
 import torch.utils.checkpoint
@@ -18,7 +19,13 @@ from minigrad.errors import CheckpointError, UsageError
 from minigrad.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 from minigrad.random import Generator
 from minigrad.state import current, show, using
-from minigrad.utils.checkpoint import checkpoint, checkpoint_sequential, is_recomputing, set_checkpoint_early_stop
+from minigrad.utils.checkpoint import (
+    checkpoint,
+    checkpoint_sequential,
+    is_recomputing,
+    set_checkpoint_debug_enabled,
+    set_checkpoint_early_stop,
+)
 from tests.spec.instruments import Alive, Counted, Packed, Recomputations, chain, nth, sin_sin, t, watching
 
 TRANSFORMS = {
@@ -702,13 +709,59 @@ def test_values_are_compared_at_every_order(order):
     assert nth(order, f)(t(5.0)).item() == pytest.approx(nth(order, sin_sin)(t(5.0)).item())
 
 
-def test_debug_shows_both_runs_op_by_op_on_every_recomputation():
+def test_debug_shows_both_runs_op_by_op_on_every_recomputation(capsys):
+    """[NOTE recomputation-is-checked] C7: also where nothing is wrong, and a second time."""
+    x = t(1.0, requires_grad=True)
+    y = checkpoint(sin_sin, x, debug=True)
+    for _ in range(2):
+        y.backward(retain_graph=True)
+        shown = " ".join(capsys.readouterr().err.split())
+        assert shown == ("Operations executed during the original forward: sin(float64[]) sin(float64[]) "
+                         "Operations executed during recomputation: sin(float64[]) sin(float64[])")
+
+
+def test_an_error_under_debug_shows_both_runs_and_where_they_part():
     """[NOTE recomputation-is-checked] C7.  Upstream: torch's debug mode breaks on a second recomputation."""
     x = t(1.0, requires_grad=True)
     y = checkpoint(changing(lambda x: mg.sin(mg.exp(x)), lambda x: mg.cos(x)), x, debug=True)
+    part = r"differ from op 0 on: exp\(float64\[\]\) in the forward, cos\(float64\[\]\) in the recomputation"
+    logs = r"original forward:\s+exp\(float64\[\]\)\s+sin\(float64\[\]\)\s+Operations executed during recomputation:\s+cos\(float64\[\]\)"
     for _ in range(2):
-        with pytest.raises(CheckpointError, match=r"differ from op 0 on\. Forward: exp sin\. Recomputation: cos\."):
+        with pytest.raises(CheckpointError, match=rf"(?s){part}.*{logs}"):
             y.backward(retain_graph=True)
+
+
+def test_the_switch_for_debug_overrules_the_regions_own(capsys):
+    """[NOTE recomputation-is-checked] C7."""
+    x = t(1.0, requires_grad=True)
+    for enabled, own, shown in ((True, False, True), (False, True, False), (None, True, True), (None, False, False)):
+        with set_checkpoint_debug_enabled(enabled):
+            y = checkpoint(sin_sin, x, debug=own)
+        y.backward()
+        assert ("Operations executed" in capsys.readouterr().err) is shown
+
+
+@pytest.mark.parametrize(("program", "first"), [
+    (lambda x, k: mg.sin(mg.exp(x * k)), r"op 0 on: mul\(float64\[\], 2\.0\) in the forward, mul\(float64\[\], 3\.0\) in the"),
+    (lambda x, k: mg.sin(mg.exp(x) * mg.tensor(k, dtype=mg.float64, device=x.device)), r"op 1 on: lift_fresh\(\), on other values"),
+], ids=["a number", "data from elsewhere"])
+def test_the_check_of_values_names_the_first_op_that_differs(program, first):
+    """[NOTE recomputation-is-checked] C7."""
+    factors, x = [3.0, 2.0], t(1.0, requires_grad=True)
+    y = checkpoint(lambda x: program(x, factors.pop()), x, determinism_check="values")
+    with pytest.raises(CheckpointError, match=rf"(?s)checksums.*The runs differ from {first}"):
+        y.backward()
+
+
+def test_the_check_of_values_sees_numbers_that_another_library_drew():
+    """[NOTE recomputation-is-checked] C7.  Upstream: pytorch/pytorch#26013."""
+    stream, x = np.random.RandomState(0), mg.ones(200, requires_grad=True)
+
+    def region(x):
+        return mg.exp(x) * mg.tensor(stream.rand(200) < 0.5, dtype=x.dtype, device=x.device)
+    checkpoint(region, x).sum().backward()                 # silently another mask
+    with pytest.raises(CheckpointError, match="checksums"):
+        checkpoint(region, x, determinism_check="values").sum().backward()
 
 
 # ---------------------------------------------------------------- C8: side effects

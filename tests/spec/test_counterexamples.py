@@ -20,7 +20,7 @@ from minigrad.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, sa
 from minigrad.errors import CheckpointError, LevelError, Refusal, UsageError
 from minigrad.func import grad, jvp, linearize, vjp, vmap
 from minigrad.state import current, using
-from minigrad.utils.checkpoint import checkpoint
+from minigrad.utils.checkpoint import GraphExecGroup, checkpoint
 from tests.spec import counterexamples as broken
 from tests.spec.instruments import Alive, Counted, Packed, Tape, chain, nth, see_tangent, sin_sin, t
 
@@ -590,6 +590,31 @@ def test_accumulating_again_doubles_the_gradient():
     assert program() == 6.0
     with broken.accumulate_again():
         assert program() == 12.0
+
+
+def test_groups_that_do_nothing_run_the_region_for_each_backward():
+    """[NOTE one-group]  Upstream: pytorch/pytorch#166536."""
+    def recomputations():
+        f, a, b = Counted(lambda a, b: (mg.sin(a), mg.sin(b))), t(1.0, requires_grad=True), t(2.0, requires_grad=True)
+        y, z = checkpoint(f, a, b)
+        with GraphExecGroup():
+            y.backward()
+            z.backward()
+        return f.calls - 1
+    assert recomputations() == 1
+    with broken.groups_that_do_nothing():
+        assert recomputations() == 2
+
+
+def test_a_second_graph_without_border_gives_a_captured_weight_nothing():
+    """[NOTE reentrant] C12.  Upstream: pytorch/pytorch#7617, where it gets nothing either."""
+    def program():
+        w, x = t(3.0, requires_grad=True), t(2.0, requires_grad=True)
+        checkpoint(lambda x: x * x * w, x, use_reentrant=True).backward()
+        return x.grad.item(), w.grad and w.grad.item()
+    assert program() == (12.0, 4.0)
+    with broken.a_second_graph_without_border():
+        assert program() == (12.0, None)
 
 
 def test_recomputed_values_that_are_kept_are_alive_at_the_leaf(no_gc):

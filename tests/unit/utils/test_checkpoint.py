@@ -83,9 +83,9 @@ def test_where_nothing_records_it_is_a_call(x):
     assert seen == [None]
 
 
-def test_the_reentrant_variant_is_refused_with_the_way_out(x):
-    with pytest.raises(Refusal, match="pass use_reentrant=False") as refused:
-        checkpoint(lambda v: v.sin(), x, use_reentrant=True)
+def test_the_reentrant_variant_is_refused_under_a_transform_with_the_way_out(x):
+    with pytest.raises(Refusal, match="Use use_reentrant=False") as refused:
+        mg.func.grad(lambda v: checkpoint(lambda v: v.sin().sum(), v, use_reentrant=True))(x)
     assert refused.value.refusal
 
 
