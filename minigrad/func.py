@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from . import tree
+from . import arguments, tree
 from .autograd import engine
 from .errors import UsageError
 from .interpreters.grad import GradInterpreter
@@ -16,22 +16,20 @@ from .interpreters.jvp import JvpInterpreter
 from .interpreters.vmap import VmapInterpreter
 from .ops.batching import to_front
 from .ops.creation import eye, ones_like, zeros_like
-from .ops.joining import cat, split
+from .ops.joining import cat, split, stack
 from .ops.shape import moveaxis, reshape
-from .state import level, show
+from .state import level
 from .tensor import Tensor, edge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    from .arguments import Argnums
     from .interpreters.base import Interpreter
     from .nn.functional_call import functional_call, stack_module_state
 
 __all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
            "stack_module_state", "vjp", "vmap"]
-
-Argnums = int | tuple[int, ...]
-
 
 def __getattr__(name: str) -> object:
     """Import what belongs to modules when a program first asks for it."""
@@ -50,44 +48,6 @@ def _off(me: Interpreter, x: Any) -> Any:
     return x.value if isinstance(x, Tensor) and x.owner is me else x
 
 
-def _positions(argnums: Argnums, n: int) -> tuple[int, ...]:
-    """The argument positions, not negative.  Raises UsageError where there is no such argument, or twice the same."""
-    wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    found = tuple(i + n if i < 0 else i for i in wanted)
-    if not found or any(not 0 <= i < n for i in found) or len(set(found)) != len(found):
-        msg = f"Got argnum={argnums}, but only {n} positional inputs: argnums must name distinct positional arguments."
-        raise UsageError(msg)
-    return found
-
-
-def _chosen(args: tuple[Any, ...], argnums: Argnums) -> Any:
-    positions = _positions(argnums, len(args))
-    return args[positions[0]] if isinstance(argnums, int) else tuple(args[i] for i in positions)
-
-
-def _replaced(args: tuple[Any, ...], argnums: Argnums, new: Any) -> tuple[Any, ...]:
-    full = list(args)
-    for i, value in zip(_positions(argnums, len(args)), (new,) if isinstance(argnums, int) else new, strict=True):
-        full[i] = value
-    return tuple(full)
-
-
-def _tensors(leaves: Sequence[Any], what: str) -> None:
-    for x in leaves:
-        if not isinstance(x, Tensor):
-            msg = f"{what}: Expected tensors, got unsupported type {type(x).__name__}. [level stack: {show()}]"
-            raise UsageError(msg)
-
-
-def _with_aux(out: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
-    if not has_aux:
-        return out, None
-    if not (isinstance(out, tuple) and len(out) == 2):
-        msg = f"{what}: output of function f should be a tuple: (output, aux) if has_aux is True"
-        raise UsageError(msg)
-    return out
-
-
 # ---------------------------------------------------------------- reverse mode
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return f(*primals) and a function from cotangents of the output to cotangents of the primals.
@@ -97,13 +57,12 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     Source: torch.func.vjp.
     """
     leaves, spec = tree.flatten(primals)
-    _tensors(leaves, "vjp(f, *primals)")
+    arguments.tensors(leaves, "vjp(f, *primals)")
     with level(GradInterpreter()) as me:
         assert isinstance(me, GradInterpreter)
         wrapped = [me.leaf(x) for x in leaves]
-        out, aux = _with_aux(f(*tree.unflatten(wrapped, spec)), has_aux, "vjp(f, *primals)")
-    outs, out_spec = tree.flatten(out)
-    _tensors(outs, "vjp(f, *primals): f's output")
+        out, aux = arguments.with_aux(f(*tree.unflatten(wrapped, spec)), has_aux, "vjp(f, *primals)")
+    outs, out_spec = arguments.outputs(out, "vjp(f, *primals)")
     edges = [edge(y) if y.owner is me else (None, 0) for y in outs]
     values = [_off(me, y) for y in outs]
 
@@ -138,19 +97,14 @@ def grad_and_value(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     """
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = tree.flatten(_chosen(args, argnums))
-        _tensors(leaves, "grad")
+        leaves, spec = tree.flatten(arguments.chosen(args, argnums))
+        arguments.tensors(leaves, "grad")
         with level(GradInterpreter()) as me:
             assert isinstance(me, GradInterpreter)
             wrapped = [me.leaf(x) for x in leaves]
-            out, aux = _with_aux(f(*_replaced(args, argnums, tree.unflatten(wrapped, spec)), **kwargs), has_aux, "grad")
-            if not isinstance(out, Tensor):
-                msg = f"Expected f(*args) to return a tensor, got {type(out).__name__}."
-                raise UsageError(msg)
-            if out.shape != ():
-                msg = (f"Expected f(*args) to return a scalar tensor, got tensor with {len(out.shape)} dims. Maybe you "
-                       f"forgot to sum it, or want jacrev? [level stack: {show()}]")
-                raise UsageError(msg)
+            out = f(*arguments.replaced(args, argnums, tree.unflatten(wrapped, spec)), **kwargs)
+            out, aux = arguments.with_aux(out, has_aux, "grad_and_value(f)(*args)")
+            arguments.scalar(out, "grad_and_value(f)(*args)")
             value = _off(me, out)
             target, nr = edge(out) if out.owner is me else (None, 0)
             roots = [] if target is None else [(target, nr, ones_like(value))]
@@ -183,25 +137,12 @@ def jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ..
     primals, tangents: tuples of the same pytree structure and shapes.  With has_aux, f returns (output, aux).
     Source: torch.func.jvp.
     """
-    if not isinstance(primals, tuple) or not isinstance(tangents, tuple) or not primals:
-        msg = "jvp(f, primals, tangents): Expected primals and tangents to be non-empty tuples."
-        raise UsageError(msg)
-    xs, spec = tree.flatten(primals)
-    dxs, dspec = tree.flatten(tangents)
-    if spec != dspec:
-        msg = f"jvp(f, primals, tangents): Expected primals and tangents to have the same python structure: {spec}, {dspec}."
-        raise UsageError(msg)
-    _tensors(xs, "jvp(f, primals, tangents)")
-    for x, dx in zip(xs, dxs, strict=True):
-        if x.shape != dx.shape:
-            msg = f"jvp: a tangent of shape {list(dx.shape)} was given for a primal of shape {list(x.shape)}."
-            raise UsageError(msg)
+    xs, dxs, spec = arguments.primals_and_tangents(primals, tangents)
     with level(JvpInterpreter()) as me:
         assert isinstance(me, JvpInterpreter)
         duals = [me.give(x, dx) for x, dx in zip(xs, dxs, strict=True)]
-        out, aux = _with_aux(f(*tree.unflatten(duals, spec)), has_aux, "jvp")
-    outs, out_spec = tree.flatten(out)
-    _tensors(outs, "jvp: f's output")
+        out, aux = arguments.with_aux(f(*tree.unflatten(duals, spec)), has_aux, "jvp(f, primals, tangents)")
+    outs, out_spec = arguments.outputs(out, "jvp(f, primals, tangents)")
     if strict and any(y.owner is not me for y in outs):
         msg = "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs."
         raise UsageError(msg)
@@ -246,7 +187,7 @@ def vmap(f: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness:
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree.flatten(args)
-        dims = _in_dims(in_dims, args, leaves)
+        dims = arguments.in_dims_of(in_dims, args, leaves)
         sizes = {x.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None}
         if len(sizes) != 1:
             msg = (f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sorted(sizes)} for "
@@ -259,35 +200,6 @@ def vmap(f: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness:
             return _vmap_once(f, leaves, spec, dims, out_dims, size, randomness, kwargs)
         return _vmap_chunks(f, leaves, spec, dims, out_dims, chunk_size, randomness, kwargs)
     return wrapper
-
-
-def _in_dims(in_dims: Any, args: tuple[Any, ...], leaves: list[Any]) -> list[int | None]:
-    if not isinstance(in_dims, (int, tuple, list)):
-        msg = (f"vmap: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
-               f"{type(in_dims)}.")
-        raise ValueError(msg)
-    if not args:
-        msg = "vmap: got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs."
-        raise ValueError(msg)
-    try:
-        dims = tree.broadcast(in_dims if isinstance(in_dims, int) else tuple(in_dims), args, "vmap: in_dims")
-    except UsageError as error:
-        raise ValueError(*error.args) from None
-    found: list[int | None] = []
-    for x, d in zip(leaves, dims, strict=True):
-        if d is not None and not isinstance(x, Tensor):
-            if isinstance(in_dims, int):
-                msg = (f"vmap: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor "
-                       "arguments, please use None as the respective in_dim")
-                raise ValueError(msg)
-            msg = f"vmap: Got in_dim={d} for an input of type {type(x)}; please use None as the respective in_dim."
-            raise ValueError(msg)
-        if d is not None and (not isinstance(d, int) or not -x.ndim <= d < x.ndim):
-            msg = (f"vmap: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x.ndim} so expected "
-                   f"in_dim to satisfy -{x.ndim} <= in_dim < {x.ndim}.")
-            raise ValueError(msg)
-        found.append(d % x.ndim if d is not None else None)
-    return found
 
 
 def _vmap_once(f: Callable[..., Any], leaves: list[Any], spec: Any, dims: list[int | None], out_dims: Any, size: int,
@@ -363,23 +275,37 @@ def _rows(stacked: Tensor, like: list[Tensor], dim: int) -> list[Tensor]:
 
 
 def jacrev(f: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False,
-           chunk_size: int | None = None) -> Callable[..., Any]:
+           chunk_size: int | None = None, _preallocate_and_copy: bool = False) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of f by reverse mode: output shape + input shape, for each pair.
 
     Output and the arguments at argnums may be pytrees: the result is a nest of the output's structure holding nests of the
-    argument's.  chunk_size: rows computed at a time.  Source: torch.func.jacrev.
+    argument's.  chunk_size: rows computed at a time, 1 in a loop; they are joined, also with torch's _preallocate_and_copy.
+    Raises UsageError where an argument or an output is complex.  Source: torch.func.jacrev.
     """
+    if chunk_size is not None and chunk_size <= 0:
+        msg = "jacrev: `chunk_size` should be greater than 0."
+        raise ValueError(msg)
+
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         def of_chosen(chosen: Any) -> Any:
-            return f(*_replaced(args, argnums, chosen), **kwargs)
+            return f(*arguments.replaced(args, argnums, chosen), **kwargs)
 
-        chosen = _chosen(args, argnums)
+        arguments.only_real(tree.leaves_of(args), "jacrev", "inputs")
+        chosen = arguments.chosen(args, argnums)
         out, pull, *aux = vjp(of_chosen, chosen, has_aux=has_aux)
         outs, out_spec = tree.flatten(out)
+        arguments.only_real(outs, "jacrev", "outputs")
         xs, spec = tree.flatten(chosen)
-        rows = vmap(lambda *cts: tuple(tree.leaves_of(pull(tree.unflatten(cts, out_spec)))), chunk_size=chunk_size)(
-            *_basis(outs))
+
+
+        def row(*cts: Tensor) -> tuple[Tensor, ...]:
+            return tuple(tree.leaves_of(pull(tree.unflatten(cts, out_spec))))
+
+        if chunk_size == 1:  # a loop, so that a backward may do what cannot be batched
+            rows = [stack(parts) for parts in zip(*[row(*cts) for cts in zip(*_basis(outs), strict=True)], strict=True)]
+        else:
+            rows = vmap(row, chunk_size=chunk_size)(*_basis(outs))
         by_input = [_rows(r, outs, 0) for r in rows]
         result = tree.unflatten([tree.unflatten([by_input[i][o] for i in range(len(xs))], spec) for o in range(len(outs))],
                                 out_spec)
@@ -391,21 +317,22 @@ def jacfwd(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
            randomness: str = "error") -> Callable[..., Any]:
     """Return a function that computes the Jacobian of f by forward mode; the result is shaped as jacrev's.
 
-    Source: torch.func.jacfwd.
+    Raises UsageError where an argument or an output is complex.  Source: torch.func.jacfwd.
     """
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         def of_chosen(chosen: Any) -> Any:
-            return f(*_replaced(args, argnums, chosen), **kwargs)
+            return f(*arguments.replaced(args, argnums, chosen), **kwargs)
 
-        chosen = _chosen(args, argnums)
+        arguments.only_real(tree.leaves_of(args), "jacfwd", "inputs")
+        chosen = arguments.chosen(args, argnums)
         xs, spec = tree.flatten(chosen)
-        _tensors(xs, "jacfwd")
         seen: list[Any] = []
 
         def push(*dxs: Any) -> Any:
             _, dout, *aux = jvp(of_chosen, (chosen,), (tree.unflatten(dxs, spec),), has_aux=has_aux)
             douts, out_spec = tree.flatten(dout)
+            arguments.only_real(douts, "jacfwd", "outputs")
             seen[:] = [out_spec]
             return (tuple(douts), *aux)
 

@@ -36,6 +36,7 @@ autograd.function
 region offload oplog
 recompute reentrant utils.checkpoint_contexts
 autograd.graph utils.checkpoint utils._python_dispatch
+arguments
 func
 autograd.gradients autograd.hooks
 autograd.gradcheck autograd +

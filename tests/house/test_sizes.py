@@ -14,7 +14,6 @@ CORE_LIMIT = 2800
 
 LONG = {
     "methods": "one line for each method of Tensor: a list, read by searching",
-    "func": "every transform on one page: they share the first sixty lines",
     "op": "the row, and the one path that every op takes; split, it would be slower or say things twice",
     "ops.linalg": "a row for each rank, then what is composed of them",
     "nn.functional": "torch.nn.functional is one module",
