@@ -22,12 +22,12 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out the heavy campaigns, unless they are asked for: `-m slow`."""
+    """Leave out the heavy campaigns, unless they are asked for: `-m slow`, `-m opinfo`."""
     if not config.option.markexpr:
-        slow = [item for item in items if item.get_closest_marker("slow")]
-        if slow:
-            config.hook.pytest_deselected(items=slow)
-            items[:] = [item for item in items if not item.get_closest_marker("slow")]
+        heavy = [item for item in items if item.get_closest_marker("slow") or item.get_closest_marker("opinfo")]
+        if heavy:
+            config.hook.pytest_deselected(items=heavy)
+            items[:] = [item for item in items if item not in set(heavy)]
 
 
 @pytest.fixture(scope="session")
