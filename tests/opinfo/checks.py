@@ -209,7 +209,7 @@ def vmap(program, oracle):
 def vmap_of_gradient(program, oracle):
     """Per-sample gradients, over the active inputs."""
     oracle.roots
-    other = type(program).with_arrays(program, [_other(a) for a in program.arrays])
+    other = program.with_arrays([_other(a) if k in program.active else a for k, a in enumerate(program.arrays)])
     wanted = [oracle.gradient, type(oracle)(other, oracle.weights).gradient]
     tensors = program.tensors(Minigrad)
     f = function(program, oracle, tensors)
