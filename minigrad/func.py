@@ -6,6 +6,7 @@ Source: torch.func (grad, grad_and_value, vjp, jvp, vmap, jacrev, jacfwd, hessia
 from __future__ import annotations
 
 import functools
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import arguments, tree
@@ -18,18 +19,18 @@ from .ops.batching import to_front
 from .ops.creation import eye, ones_like, zeros_like
 from .ops.joining import cat, split, stack
 from .ops.shape import moveaxis, reshape
-from .state import level
+from .state import current, level, using
 from .tensor import Tensor, edge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from .arguments import Argnums
     from .interpreters.base import Interpreter
     from .nn.functional_call import functional_call, stack_module_state
 
 __all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
-           "stack_module_state", "vjp", "vmap"]
+           "stack_module_state", "strict_levels", "vjp", "vmap"]
 
 def __getattr__(name: str) -> object:
     """Import what belongs to modules when a program first asks for it."""
@@ -348,3 +349,11 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     return jacfwd(jacrev(f, argnums), argnums)
 
 
+@contextmanager
+def strict_levels() -> Iterator[None]:
+    """Within this context a tensor that is used after its level has gone is an error, whatever level it was.
+
+    Elsewhere one of grad or jvp means its value; torch has no such switch. [NOTE escaped-tensor]
+    """
+    with using(current()._replace(strict_levels=True)):
+        yield

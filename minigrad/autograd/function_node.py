@@ -183,7 +183,7 @@ class FunctionNode(Node):
         name = next((f"x{i}" for i, a in enumerate(args) if a is x and target != "out"), f"saved{k}")
         if target == "out":
             name = f"out{nr}" if len(outs) > 1 else "out"
-        return save(self.owner, x, self.name(), name, state, self), target, nr, name
+        return save(self.owner, x, self.name(), name, state, self, k), target, nr, name
 
     def _origin(self, x: Tensor, args: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, int]:
         """Target and number of the edge that a tensor has at this level, as far as forward can tell."""

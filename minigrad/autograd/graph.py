@@ -5,6 +5,7 @@ Source: torch.autograd.graph.
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Refusal, UsageError
@@ -44,6 +45,7 @@ class saved_tensors_hooks(_Scope):  # noqa: N801  torch spells it so
     pack_hook takes a base tensor, below every transform (a batch has its physical shape), and returns anything;
     unpack_hook takes that and returns a tensor of the same shape and dtype.  The innermost pair in force when the save
     happens is used; with compose, what it packed (a tensor) goes on to the next pair outside.
+    A pack_hook with a keyword `site` is told which save it is: site.level (0 is ordinary autograd), site.node, .slot, .name.
     Raises UsageError where a hook modifies what it was given, or returns something else.
     Source: torch.autograd.graph.saved_tensors_hooks.
     """
@@ -56,7 +58,22 @@ class saved_tensors_hooks(_Scope):  # noqa: N801  torch spells it so
         self.compose = compose
 
     def __enter__(self) -> None:
-        self._enter(UserHooks(self.pack_hook, self.unpack_hook, current().hooks, compose=self.compose))
+        self._enter(UserHooks(self.pack_hook, self.unpack_hook, current().hooks, compose=self.compose,
+                              told=_takes_site(self.pack_hook)))
+
+
+def _takes_site(hook: Callable[..., Any]) -> bool:
+    """Whether a hook has a keyword `site`; asked when its context is entered, not for each save."""
+    if type(hook) is FunctionType:
+        code = hook.__code__
+        return "site" in code.co_varnames[code.co_argcount:code.co_argcount + code.co_kwonlyargcount]
+    import inspect  # noqa: PLC0415  few hooks are no functions, and it takes 10 ms
+
+    try:
+        site = inspect.signature(hook).parameters.get("site")
+    except (TypeError, ValueError):  # a builtin
+        return False
+    return site is not None and site.kind is site.KEYWORD_ONLY
 
 
 class save_on_cpu(_Scope):  # noqa: N801  torch spells it so

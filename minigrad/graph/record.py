@@ -287,7 +287,8 @@ def _saved(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
     saved: tuple[Any, ...] = ()
     for i, nr in plan.places:
         x = inputs[i] if i is not None else out if op.outs == 1 else out[nr]
-        saved += (Constant(x) if type(x) is not Tensor else save(owner, x, op.node_name, plan.saves[len(saved)], state, node),)
+        k = len(saved)
+        saved += (Constant(x) if type(x) is not Tensor else save(owner, x, op.node_name, plan.saves[k], state, node, k),)
     return saved
 
 

@@ -28,15 +28,28 @@ if TYPE_CHECKING:
 
 
 class Site:
-    """Which save a hook is asked about: the level that saves, the node's name and number, and the name in its row."""
+    """Which save a hook is asked about: the level that saves, the node, and which of its saves. [NOTE told-of-the-site]"""
 
-    __slots__ = ("name", "node", "number", "owner")
+    __slots__ = ("name", "node", "number", "owner", "slot")
 
-    def __init__(self, owner: Interpreter | None, node: str, name: str, keeper: Node | None = None) -> None:
+    node: str
+    """The name of the node, torch's: SinBackward0."""
+    slot: int
+    """Which of the node's saves it is, ..."""
+    name: str
+    """... and its name in the row: x0, x1, out."""
+
+    def __init__(self, owner: Interpreter | None, node: str, name: str, keeper: Node | None = None, slot: int = 0) -> None:
         self.owner = owner
         self.node = node
         self.name = name
+        self.slot = slot
         self.number = 0 if keeper is None else keeper.number
+
+    @property
+    def level(self) -> int | None:
+        """The number of the level that saves; 0 is ordinary autograd, None an argument of a region, which is every level's."""
+        return 0 if self.owner is None else getattr(self.owner, "number", None)
 
     def __str__(self) -> str:
         return f"{self.name} of {self.node} at {self.owner or 'level 0'}"
@@ -81,21 +94,23 @@ class UserHooks(Hooks):
 
     Neither may write to what it is given. [NOTE hooks-do-not-mutate]
     With `compose`, what pack returns (a tensor) goes on to the next hooks outside. [NOTE hooks-compose]
+    With `told`, pack_hook is given the site of the save too. [NOTE told-of-the-site]
     """
 
-    __slots__ = ("compose", "pack_hook", "unpack_hook")
+    __slots__ = ("compose", "pack_hook", "told", "unpack_hook")
 
-    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Any], outer: Hooks | None, *,
-                 compose: bool = False) -> None:
+    def __init__(self, pack_hook: Callable[..., Any], unpack_hook: Callable[[Any], Any], outer: Hooks | None, *,
+                 compose: bool = False, told: bool = False) -> None:
         super().__init__(outer)
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
         self.compose = compose
+        self.told = told
 
     def pack(self, base: Tensor, site: Site) -> Any:
         before = storage_of(base).version
         with using(underneath(current())):
-            packed = self.pack_hook(base)
+            packed = self.pack_hook(base, site=site) if self.told else self.pack_hook(base)
         if storage_of(base).version != before:
             msg = (f"A saved tensor pack hook is modifying its input in place ({site}). Tensors provided as input to pack "
                    "hook can not be modified by in-place operations: the forward still uses them. Clone the input first.")
@@ -204,20 +219,20 @@ class PackedTensor:
 
 
 def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: State,
-         keeper: Node | None = None) -> Any:
+         keeper: Node | None = None, slot: int = 0) -> Any:
     """Keep `x` for a node of the level of `owner`, with its edge at that level left out. [NOTE shallow-detach]
 
     Nothing is copied; `x` may also be a tensor of a level further down, that `owner` treats as a constant.
     """
     hooks = None if state.hooks is None else state.hooks.manager(owner)
     if hooks is not None and not hooks.passes(x):
-        site = Site(owner, node, name, keeper)
+        site = Site(owner, node, name, keeper, slot)
         kept = hooks.save_base(x, site) if owner is None else PackedTensor(x.value if x.owner is owner else x, hooks, site)
         if state.watchers:
             tell(state.watchers, "pack", owner, site, (hooks, keeper, x))
         return kept
     if state.watchers:
-        tell(state.watchers, "save", owner, Site(owner, node, name, keeper), (x, keeper))
+        tell(state.watchers, "save", owner, Site(owner, node, name, keeper, slot), (x, keeper))
     return keep_base(x) if owner is None else keep(x.value if x.owner is owner else x)
 
 

@@ -33,6 +33,7 @@ NAMESPACES = {module.__name__: of(module) for module in (
 OWN = {
     "minigrad.shallow_detach": "cuts one level's edge: torch, JAX and MLX have no such function",
     "minigrad.autograd.shallow_detach": "cuts one level's edge: torch, JAX and MLX have no such function",
+    "minigrad.func.strict_levels": "makes tensors that escaped their level errors, which torch does for vmap's alone",
     "minigrad.utils.checkpoint.is_recomputing": "tells a region that it runs again",
 }
 """Public names that torch has not, each with its reason."""

@@ -592,6 +592,18 @@ def test_accumulating_again_doubles_the_gradient():
         assert program() == 12.0
 
 
+def test_sites_of_the_top_mix_the_levels():
+    """[NOTE told-of-the-site] H8."""
+    def program():
+        seen = []
+        with saved_tensors_hooks(lambda x, *, site: seen.append(site.level) or x, lambda x: x):
+            nth(2, sin_sin)(t(1.0))
+        return seen.count(1), seen.count(2)
+    assert program() == (7, 2)
+    with broken.sites_of_the_top():
+        assert program() == (0, 9)
+
+
 def test_groups_that_do_nothing_run_the_region_for_each_backward():
     """[NOTE one-group]  Upstream: pytorch/pytorch#166536."""
     def recomputations():

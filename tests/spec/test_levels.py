@@ -11,8 +11,8 @@ import torch
 import minigrad as mg
 from minigrad.autograd import is_grad_enabled, shallow_detach
 from minigrad.errors import LevelError, UsageError
-from minigrad.func import grad, hessian, jacrev, jvp, linearize, vjp, vmap
-from minigrad.state import current, show, using
+from minigrad.func import grad, hessian, jacrev, jvp, linearize, strict_levels, vjp, vmap
+from minigrad.state import current, show
 from tests.spec.instruments import OpsByLevel, nth, sin_sin, t, watching
 
 
@@ -243,11 +243,21 @@ def test_an_escaped_tensor_of_vmap_is_an_error_that_names_the_level():
         grad(lambda z: z * kept)(t(1.0))
 
 
-def test_in_strict_mode_every_escaped_tensor_is_an_error():
+@pytest.mark.parametrize("use", [lambda x: x * 2, mg.sin, lambda x: mg.stack([x, x]), lambda x: grad(lambda y: y * x)(t(1.0)),
+                                 lambda x: x.add_(1)], ids=["binary", "unary", "a list", "in another level", "in place"])
+@pytest.mark.parametrize("transform", [grad, lambda f: lambda x: jvp(f, (x,), (x,))[1], vmap], ids=["grad", "jvp", "vmap"])
+def test_in_strict_mode_every_escaped_tensor_is_an_error(transform, use):
     """[NOTE escaped-tensor] S4."""
-    kept = escaped(grad, t(3.0))
-    with using(current()._replace(strict_levels=True)), pytest.raises(LevelError, match=r"a tensor of grad@1 was used after"):
-        kept * 2
+    kept = escaped(transform, t([3.0]) if transform is vmap else t(3.0))
+    before = current()
+    with strict_levels(), pytest.raises(LevelError, match=r"(grad|jvp|vmap)@1"):
+        use(kept)
+    assert current() is before
+
+
+def test_strict_mode_may_be_a_decorator_and_does_not_touch_tensors_of_living_levels():
+    """[NOTE escaped-tensor] S4."""
+    assert strict_levels()(lambda: nth(2, sin_sin)(t(0.7)))().item() == pytest.approx(nth(2, sin_sin)(t(0.7)).item())
 
 
 # ---------------------------------------------------------------- S6: the stack can be shown

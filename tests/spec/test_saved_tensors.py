@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from contextlib import ExitStack, nullcontext
 from unittest.mock import patch
@@ -360,6 +361,123 @@ def test_save_on_cpu_inside_a_checkpoint_offloads_everything_and_runs_once():
     y.sum().backward()
     assert len(runs) == 1
     assert x.grad.cpu().tolist() == pytest.approx([math.cos(math.sin(a)) * math.cos(a) for a in (1, 2)])
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_the_laws_of_save_on_cpu_and_checkpoint_hold_at_every_order(order):
+    """[NOTE hooks-compose] H3: (host copies, runs of f) do not depend on the level that saves."""
+    def counts(program):
+        runs, offload, x = [], save_on_cpu(), t(0.7).to("sim")
+
+        def f(x):
+            runs.append(1)
+            return sin_sin(x)
+        got = nth(order, lambda x: program(f, x, offload))(x)
+        assert got.item() == pytest.approx(nth(order, sin_sin)(t(0.7)).item())
+        return offload.host_copies, len(runs)
+
+    def offloaded(f, offload):
+        def g(x):
+            with offload:
+                return f(x)
+        return g
+    assert counts(lambda f, x, offload: offloaded(lambda x: checkpoint(f, x), offload)(x)) == (1, 1 + order)
+    assert counts(lambda f, x, offload: checkpoint(offloaded(f, offload), x)) == (2, 1)
+    inside = counts(lambda f, x, offload: checkpoint(offloaded(lambda x: checkpoint(f, x), offload), x))
+    assert inside == (1, 1 + order)                        # the inner frame's input is a save of save_on_cpu: nothing is the outer's
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_a_composing_pair_in_a_region_hands_its_tensors_to_the_frame(order):
+    """[NOTE hooks-compose] H3: what it packed is a slot, and comes from the recomputation's own pair."""
+    packed, runs = [], []
+
+    def region(x):
+        runs.append(1)
+        with saved_tensors_hooks(lambda s: packed.append(1) or s + 1, lambda s: s - 1, compose=True):
+            return sin_sin(x)
+    if order:
+        got = nth(order, lambda x: checkpoint(region, x))(t(5.0))
+    else:
+        x = t(5.0, requires_grad=True)
+        checkpoint(region, x).backward()
+        got = x.grad
+    assert got.item() == pytest.approx(nth(order or 1, sin_sin)(t(5.0)).item())
+    assert len(runs) == 1 + (order or 1)
+
+
+# ---------------------------------------------------------------- H8: hooks are told of the save
+def test_a_hook_with_a_keyword_site_is_told_the_save():
+    """[NOTE told-of-the-site] H8: level, node, slot and name, at each level that saves."""
+    told = []
+
+    def pack(x, *, site):
+        told.append((site.level, site.node, site.slot, site.name))
+        return x
+    with saved_tensors_hooks(pack, lambda x: x):
+        grad(lambda x: mg.exp(x * x))(t(2.0, requires_grad=True))
+    forward = [(0, "MulBackward0", 0, "x1"), (0, "MulBackward0", 1, "x0"), (1, "MulBackward0", 0, "x1"), (1, "MulBackward0", 1, "x0"),
+               (0, "ExpBackward0", 0, "out"), (1, "ExpBackward0", 0, "out")]
+    assert told[:6] == forward
+    assert {level for level, *_ in told[6:]} == {0}         # the backward of level 1 saves for level 0
+
+
+def test_the_saves_of_a_function_and_the_arguments_of_a_region_have_a_site_too():
+    """[NOTE told-of-the-site] H8."""
+    class Twice(mg.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(b, a)
+            return a * b
+
+        @staticmethod
+        def backward(ctx, g):
+            b, a = ctx.saved_tensors
+            return g * b, g * a
+    told = []
+    with saved_tensors_hooks(lambda x, *, site: told.append((site.level, site.node, site.slot, site.name)) or x, lambda x: x):
+        Twice.apply(t(1.0, requires_grad=True), t(2.0))
+        checkpoint(sin_sin, t(1.0, requires_grad=True))
+    assert told == [(0, "TwiceBackward", 0, "x1"), (0, "TwiceBackward", 1, "x0"), (None, "checkpoint", 0, "input")]
+
+
+class _Packs:
+    def __call__(self, x, *, site):
+        return x if site.name else None
+
+    def method(self, x, *, site):
+        return self(x, site=site)
+
+
+HOOKS_THAT_ASK = {"a lambda": lambda x, *, site: x, "an object": _Packs(), "a method": _Packs().method,
+                  "a partial": functools.partial(lambda y, x, *, site: x, None)}
+HOOKS_THAT_DO_NOT = {"a lambda": lambda x: x, "with any keyword": lambda x, **options: x if not options else None,
+                     "a second positional": lambda x, site=None: x if site is None else None, "a builtin": mg.clone,
+                     "a local called so": lambda x: next(x for site in (1,))}
+
+
+@pytest.mark.parametrize("hook", [*HOOKS_THAT_ASK.values(), *HOOKS_THAT_DO_NOT.values()],
+                         ids=[*(f"{k}, asks" for k in HOOKS_THAT_ASK), *(f"{k}, does not" for k in HOOKS_THAT_DO_NOT)])
+def test_a_hook_is_told_where_its_signature_asks_for_it_and_never_else(hook):
+    """[NOTE told-of-the-site] H8."""
+    x = t(2.0, requires_grad=True)
+    with saved_tensors_hooks(hook, lambda x: x):
+        y = mg.sin(x)
+    y.backward()
+    assert x.grad.item() == pytest.approx(math.cos(2))
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_a_policy_by_level_keeps_the_saves_of_that_level_apart(level):
+    """[NOTE told-of-the-site] H8: offload what one level saves, and nothing else."""
+    copies = []
+
+    def pack(x, *, site):
+        return copies.append(site.level) or x.clone() if site.level == level else x
+    with saved_tensors_hooks(pack, lambda x: x):
+        got = nth(2, sin_sin)(t(5.0))
+    assert got.item() == pytest.approx(nth(2, sin_sin)(t(5.0)).item())
+    assert copies == [level] * {1: 7, 2: 2}[level]
 
 
 # ---------------------------------------------------------------- H4: an output owns nothing
