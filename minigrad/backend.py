@@ -1,7 +1,7 @@
 """Devices and their arrays: the only file that names numpy or cupy.
 
 A `Device` has a type (`cpu`, `sim`, `cuda`), an index, the array namespace `xp` that kernels are written over, and
-`stats`.  `sim` is a simulated accelerator: numpy memory that no `cpu` tensor may be mixed with, counted to the byte.
+`stats`.  The host is one; accelerators, which have streams and memory of their own, are in accelerator.py.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from . import dtypes
+from .counts import Stats
 from .errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .storage import CountedStorage
 
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minigrad\.")  # log(0) is -inf and no surprise, as in torch
 
@@ -26,40 +29,8 @@ HOST_ARRAY, HOST_SCALAR = numpy.ndarray, numpy.generic
 host_array = numpy.asarray
 
 
-class Count:
-    """How much there is of something, the most that there ever was, and all that there has been."""
-
-    __slots__ = ("allocated", "live", "peak")
-
-    def __init__(self) -> None:
-        self.live = self.peak = self.allocated = 0
-
-    def add(self, n: int) -> None:
-        """There is more."""
-        self.live += n
-        self.allocated += n
-        self.peak = max(self.peak, self.live)
-
-
-class Stats:
-    """What one device holds, exactly: its memories and their bytes; and the bytes copied from and to it."""
-
-    __slots__ = ("blocks", "bytes", "to_device", "to_host")
-
-    def __init__(self) -> None:
-        self.bytes = Count()
-        self.blocks = Count()
-        self.to_host = self.to_device = 0
-
-    def allocated(self, nbytes: int) -> None:
-        """One more memory is in use."""
-        self.bytes.add(nbytes)
-        self.blocks.add(1)
-
-    def freed(self, nbytes: int) -> None:
-        """One memory is not in use any more."""
-        self.bytes.live -= nbytes
-        self.blocks.live -= 1
+QUEUED: set[Any] = set()
+"""Kernels that ask a stream for work instead of doing it."""
 
 
 class Device:
@@ -117,23 +88,18 @@ class Device:
         """A new array with this data (numbers, nested lists, or a host array)."""
         return self.xp.array(data, dtype=NUMPY_DTYPE[d])
 
-    def from_host(self, array: Array) -> Array:
-        """A copy in this address space of a host array, in the same strides."""
-        self.stats.to_device += array.nbytes
-        if self.xp is numpy:
-            return numpy.copy(array, order="K")
-        return self.xp.array(array, order="A")
+    def look(self, array: Array) -> Array:
+        """The array as the host can read it, after all that the current stream was asked for."""
+        return array
 
-    def to_host(self, array: Array) -> Array:
-        """A copy on the host of an array of this device, in the same strides."""
-        self.stats.to_host += array.nbytes
-        if self.xp is numpy:
-            return numpy.copy(array, order="K")
-        return self.xp.asnumpy(array, order="A")
+    def freed(self, store: CountedStorage) -> None:
+        """A counted memory is not in use any more."""
+        self.stats.freed(store.counted)
 
 
-def _new_device(kind: str, index: int | None, xp: Any, *, counted: bool) -> Device:
-    made = object.__new__(Device)
+def new_device(cls: type[Any], kind: str, index: int | None, xp: Any, *, counted: bool) -> Any:
+    """Make the one object of a device."""
+    made = object.__new__(cls)
     made.kind = kind
     made.index = index
     made.xp = xp
@@ -143,9 +109,8 @@ def _new_device(kind: str, index: int | None, xp: Any, *, counted: bool) -> Devi
     return made
 
 
-CPU = _new_device("cpu", None, numpy, counted=False)
-SIM = _new_device("sim", None, numpy, counted=True)
-_FOUND: dict[str, Device] = {"cpu": CPU, "sim": SIM, "cpu:0": CPU, "sim:0": SIM}
+CPU: Device = new_device(Device, "cpu", None, numpy, counted=False)
+_FOUND: dict[str, Device] = {"cpu": CPU, "cpu:0": CPU}
 
 
 def device(name: str | Device) -> Device:
@@ -157,21 +122,26 @@ def device(name: str | Device) -> Device:
         return name
     if name not in _FOUND:
         kind, _, index = name.partition(":")
-        if kind != "cuda" or not (index or "0").isdigit():
+        if name in ("sim", "sim:0"):
+            from .simulated import SIM  # noqa: PLC0415  accelerators are above the State
+
+            _FOUND[name] = SIM
+        elif kind == "cuda" and (index or "0").isdigit():
+            from .gpu import find  # noqa: PLC0415
+
+            _FOUND[name] = find(int(index or 0))
+        else:
             msg = f"device {name!r} is unknown: the devices are cpu, sim and cuda."
             raise UsageError(msg)
-        _FOUND[name] = _cuda(int(index or 0))
     return _FOUND[name]
 
 
-def _cuda(index: int) -> Device:
-    try:
-        import cupy  # noqa: PLC0415  an optional extra, imported when a program first asks for it
-        cupy.cuda.Device(index).use()
-    except Exception as reason:
-        msg = f"device cuda:{index} cannot be used ({reason}). Install minigrad[cuda12] or [cuda13] where there is a GPU."
-        raise UsageError(msg) from reason
-    return _FOUND.setdefault(f"cuda:{index}", _new_device("cuda", index, cupy, counted=True))
+def import_cupy() -> tuple[Any, Any]:
+    """Import cupy and cupyx, an optional extra, when a program first asks for a GPU."""
+    import cupy  # noqa: PLC0415
+    import cupyx  # noqa: PLC0415
+
+    return cupy, cupyx
 
 
 def dtype_of(array: Array) -> dtypes.dtype:
@@ -195,10 +165,20 @@ def as_array(result: Any, where: Device) -> Array:
 
 def strided(root: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Array:
     """A view of `root`'s memory, which is dense: strides and offset in bytes, the offset from root's first element."""
-    flat = root.ravel(order="K")[offset // root.itemsize:]  # in the order of memory, without a copy
     if isinstance(root, HOST_ARRAY):
-        return numpy.lib.stride_tricks.as_strided(flat, shape, strides)
-    return type(root)(shape, root.dtype, flat.data, strides)
+        return numpy.ndarray(shape, root.dtype, root.ravel(order="K"), offset, strides)  # in the order of memory: no copy
+    return type(root)(shape, root.dtype, root.data + offset, strides)
+
+
+def poison(array: Array) -> None:
+    """Write what nobody can take for data: nan, or bytes of a pattern."""
+    kind = array.dtype.kind
+    array.fill(numpy.nan if kind in "fc" else kind == "b" or int.from_bytes(b"\xa5" * array.itemsize, signed=kind == "i"))
+
+
+def is_writable(array: Array) -> bool:
+    """Whether a program may write to it."""
+    return not isinstance(array, HOST_ARRAY) or bool(array.flags.writeable)
 
 
 def address(array: Array) -> int:

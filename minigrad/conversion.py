@@ -35,11 +35,16 @@ def base(x: Tensor, what: str) -> Tensor:
     return x
 
 
+def seen(base: Tensor) -> Array:
+    """The elements of a base tensor on the host, after all that its device was asked for."""
+    return base.device.look(base.value)
+
+
 def text(x: Tensor) -> str:
     """Values, or the layers around them: `grad@2*(vmap@1(tensor(...), bdim=0))`, a star where the layer has an edge."""
     if x.owner is not None:
         return f"{x.owner}{'*' if x.node is not None else ''}({x.value!r}{x.owner.describe(x)})"
-    host = x.value if x.device.kind in ("cpu", "sim") else x.device.xp.asnumpy(x.value)
+    host = seen(x)
     values = array_text(host).replace("\n", "\n       ") if host.ndim else str(host.item())
     more = "" if x.device.kind == "cpu" else f", device='{x.device}'"
     if x.dtype.name not in ("float32", "int64", "bool"):
@@ -77,7 +82,7 @@ def array(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
 def tolist(x: Tensor) -> Any:
     """The elements as nested python lists, or a number."""
     found, state = base(x, "tolist"), current()
-    return at_base(tolist, (found,), {}, state) if state.dispatch_modes else found.value.tolist()
+    return at_base(tolist, (found,), {}, state) if state.dispatch_modes else seen(found).tolist()
 
 
 def item(x: Tensor) -> Any:
@@ -86,7 +91,7 @@ def item(x: Tensor) -> Any:
     if found.value.size != 1:
         msg = f"a Tensor with {found.value.size} elements cannot be converted to Scalar"
         raise UsageError(msg)
-    return at_base(item, (found,), {}, state) if state.dispatch_modes else found.value.item()
+    return at_base(item, (found,), {}, state) if state.dispatch_modes else seen(found).item()
 
 
 def boolean(x: Tensor) -> bool:
@@ -144,7 +149,7 @@ def dlpack_device(x: Tensor) -> Any:
 
 def reduced(x: Tensor) -> Any:
     """What pickle keeps: data, device and whether it is a leaf."""
-    return _unpickled, (logical(x, "pickle"), str(x.device), x.node is LEAF, x.extra and x.extra.role)
+    return _unpickled, (seen(base(x, "pickle")), str(x.device), x.node is LEAF, x.extra and x.extra.role)
 
 
 def deepcopied(x: Tensor, memo: dict[int, Any]) -> Tensor:

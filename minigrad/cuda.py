@@ -10,32 +10,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import memory
-from .backend import device as find_device
 from .errors import UsageError
+from .gpu import CudaEvent as Event
+from .gpu import CudaStream as Stream
+from .gpu import found as _found
+from .streams import stream
 
 if TYPE_CHECKING:
     from .backend import Device
 
-__all__ = ["is_available", "max_memory_allocated", "memory_allocated", "memory_stats", "reset_peak_memory_stats", "synchronize"]
-
-
-def _found(device: str | int | Device | None) -> Device:
-    return find_device(f"cuda:{device or 0}" if device is None or isinstance(device, int) else device)
+__all__ = ["Event", "Stream", "current_stream", "default_stream", "is_available", "max_memory_allocated", "memory_allocated",
+           "memory_stats", "reset_peak_memory_stats", "stream", "synchronize"]
 
 
 def is_available() -> bool:
     """Return whether cupy and a GPU are there.  Source: torch.cuda.is_available."""
     try:
-        find_device("cuda")
+        _found(0)
     except UsageError:
         return False
     return True
 
 
+def current_stream(device: str | int | Device | None = None) -> Stream:
+    """Return the stream that kernels run on here.  Source: torch.cuda.current_stream."""
+    return _found(device).current_stream()  # type: ignore[no-any-return]
+
+
+def default_stream(device: str | int | Device | None = None) -> Stream:
+    """Return the stream of whoever names none.  Source: torch.cuda.default_stream."""
+    return _found(device).default_stream  # type: ignore[no-any-return]
+
+
 def synchronize(device: str | int | Device | None = None) -> None:
     """Wait until everything that was asked for is done.  Source: torch.cuda.synchronize."""
-    where = _found(device)
-    where.xp.cuda.Device(where.index).synchronize()
+    _found(device).synchronize()
 
 
 def memory_stats(device: str | int | Device | None = None) -> dict[str, int]:

@@ -21,7 +21,8 @@ from .state import Watcher, current, using
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .backend import Array, Device, Stats
+    from .backend import Array, Device
+    from .counts import Stats
     from .interpreters.base import Interpreter
 
 __all__ = ["live_bytes", "measured", "peak_bytes", "reset_peak", "stats"]

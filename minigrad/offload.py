@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary, ref
 from .backend import CPU, address, is_dense, strided
 from .graph.saved import Hooks, Site
 from .state import current, tell
-from .storage import Kind, Storage, counted_storage
+from .storage import Storage, counted_storage
 from .tensor import Tensor, alias, base_tensor, storage_of
 
 if TYPE_CHECKING:
@@ -28,18 +28,24 @@ class HostCopy:
 
     __slots__ = ("array", "back", "kind")
 
-    def __init__(self, array: Array, kind: Kind) -> None:
-        tell(current().watchers, "copy", None, kind.device, ("to host", array.nbytes))
-        self.array = kind.device.to_host(array)
-        self.kind = kind
+    def __init__(self, array: Array, store: Storage) -> None:
+        tell(current().watchers, "copy", None, store.kind.device, ("to host", array.nbytes))
+        self.kind = store.kind
+        self.array = self.fetched(array, store)
         self.back: ref[Storage] | None = None
+
+    def fetched(self, array: Array, store: Storage) -> Array:
+        """The copy itself."""
+        device: Any = store.kind.device
+        return device.to_host(array)
 
     def restored(self) -> Storage:
         """The memory on its device."""
         store = None if self.back is None else self.back()
         if store is None:
-            tell(current().watchers, "copy", None, self.kind.device, ("from host", self.array.nbytes))
-            store = counted_storage(self.kind.device.from_host(self.array), self.kind)
+            device: Any = self.kind.device
+            tell(current().watchers, "copy", None, device, ("from host", self.array.nbytes))
+            store = counted_storage(device.from_host(self.array), self.kind)
             self.back = ref(store)
         return store
 
@@ -47,7 +53,10 @@ class HostCopy:
 class OnHost:
     """A packed tensor: a host copy, and where in that memory the tensor lies."""
 
-    __slots__ = ("copy", "kind", "offset", "shape", "strides")
+    __slots__ = ("__weakref__", "copy", "kind", "offset", "owner", "place", "shape", "strides")
+
+    owner: Any
+    place: int
 
     def __init__(self, copy: HostCopy, root: Array, base: Tensor) -> None:
         self.copy = copy
@@ -76,7 +85,7 @@ class Offload(Hooks):
         return x.kind.device is CPU
 
     def pack(self, base: Tensor, site: Site) -> Any:
-        return self.settings.pack(base)
+        return self.settings.pack(base, site.owner)
 
     def unpack(self, packed: Any, asking: Any) -> Tensor:
         return self.settings.unpack(packed)
@@ -91,22 +100,25 @@ class Offloading:
         self.copies: WeakKeyDictionary[Storage, dict[int, HostCopy]] = WeakKeyDictionary()
         self.count = 0
 
-    def pack(self, base: Tensor) -> OnHost | Tensor:
+    def pack(self, base: Tensor, owner: Any = None) -> OnHost | Tensor:
         """A tensor of a device as a host copy; one that is on the host, or skipped, as it is. [NOTE host-tensors-stay]"""
         if base.device is CPU or (self.skip is not None and self.skip(base)):
             return alias(base)
         store = storage_of(base)
         if not is_dense(store.array):
             self.count += 1
-            return OnHost(HostCopy(base.value, base.kind), base.value, base)
+            return OnHost(HostCopy(base.value, store), base.value, base)
         made = self.copies.setdefault(store, {}) if self.dedupe else {}
         copy = made.get(store.version)
         if copy is None:
-            copy = made[store.version] = HostCopy(store.array, base.kind)
+            copy = made[store.version] = self.copied(store)
             self.count += 1
         return OnHost(copy, store.array, base)
 
-    @staticmethod
-    def unpack(packed: OnHost | Tensor) -> Tensor:
+    def copied(self, store: Storage) -> HostCopy:
+        """A new copy of a dense memory."""
+        return HostCopy(store.array, store)
+
+    def unpack(self, packed: OnHost | Tensor) -> Tensor:
         """The tensor back where it came from."""
         return packed.restored() if isinstance(packed, OnHost) else packed

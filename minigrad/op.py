@@ -414,12 +414,16 @@ def _promoted(op: Op, args: tuple[Any, ...], state: State) -> list[Any]:
     arrays = []
     for x in numbers:
         if type(x) is Tensor:
-            arrays.append(x.value if x.dtype is common else x.value.astype(target))
+            arrays.append(x.value if x.dtype is common else on.kernel(_astype)(x.value, target))
         elif common.category < FLOAT or isinstance(x, bool):  # an int that does not fit wraps round, as in torch
             arrays.append(on.xp.asarray(x).astype(target))
         else:
             arrays.append(x)
     return arrays
+
+
+def _astype(xp: Any, array: Array, target: Any) -> Array:
+    return array.astype(target)
 
 
 def _refuse(op: Op, common: dtype, given: list[dtype]) -> None:

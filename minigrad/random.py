@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from os import urandom
 from typing import TYPE_CHECKING, Any
 
-from .backend import CPU, SIM, Device
+from .backend import CPU, Device
 from .backend import device as find_device
 from .dtypes import uint8
 from .errors import UsageError
 from .ops.creation import tensor
+from .simulated import SIM
 from .state import current, tell, using
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _stream(generator: Generator) -> Generator:
 
 # ---------------------------------------------------------------- one generator for each device
 default_generator = Generator(CPU)
-_DEFAULTS = {CPU: default_generator, SIM: Generator(SIM)}
+_DEFAULTS: dict[Device, Generator] = {CPU: default_generator, SIM: Generator(SIM)}
 
 
 def generator_of(device: Device) -> Generator:

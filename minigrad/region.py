@@ -54,12 +54,13 @@ class Region:
 
     def again(self, began: int, run: Callable[[], Any], hooks: Hooks | None, *logs: Watcher) -> Any:
         """Call `run` as the forward was called, its saves going to `hooks`. [NOTE recompute-under-the-same-state]"""
-        watchers = (*self.readers(began), *logs, *current().watchers)
+        now = current()
+        watchers = (*self.readers(began), *logs, *now.watchers)
 
         def inside() -> Any:
             captured = current()
             with using(captured._replace(hooks=hooks, run=None, recomputing=began, streams=self.streams(captured.streams),
-                                         regions=(), watchers=watchers)), self.around:
+                                         device_streams=now.device_streams, regions=(), watchers=watchers)), self.around:
                 return run()
 
         try:

@@ -1,13 +1,22 @@
-"""The simulated accelerator: numpy memory in an address space of its own, counted to the byte.
+"""The simulated accelerator: numpy memory in an address space of its own, counted to the byte, and streams.
+
+What a stream is asked for happens when somebody waits for it, and not before. [NOTE late-on-purpose]
 
 Source: torch.cuda (its names).
 """
 
 from __future__ import annotations
 
-from . import memory
+from typing import Any
 
-__all__ = ["is_available", "max_memory_allocated", "memory_allocated", "memory_stats", "reset_peak_memory_stats", "synchronize"]
+from . import memory
+from .simulated import SIM
+from .simulated import SimEvent as Event
+from .simulated import SimStream as Stream
+from .streams import stream
+
+__all__ = ["Event", "Stream", "current_stream", "default_stream", "is_available", "max_memory_allocated", "memory_allocated",
+           "memory_stats", "reset_peak_memory_stats", "stream", "synchronize"]
 
 
 def is_available() -> bool:
@@ -15,8 +24,19 @@ def is_available() -> bool:
     return True
 
 
-def synchronize() -> None:
-    """Wait for all that was asked for: for nothing, as copies are made at once.  Source: torch.cuda.synchronize."""
+def current_stream(device: Any = None) -> Stream:
+    """Return the stream that kernels run on here.  Source: torch.cuda.current_stream."""
+    return SIM.current_stream()  # type: ignore[no-any-return]
+
+
+def default_stream(device: Any = None) -> Stream:
+    """Return the stream of whoever names none.  Source: torch.cuda.default_stream."""
+    return SIM.default_stream  # type: ignore[no-any-return]
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait for all that every stream was asked for.  Source: torch.cuda.synchronize."""
+    SIM.synchronize()
 
 
 def memory_stats() -> dict[str, int]:

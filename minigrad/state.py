@@ -67,6 +67,8 @@ class State:
     """... and who says so."""
     default_dtype: dtypes.dtype = dtypes.float32
     default_device: Device = CPU
+    device_streams: tuple[Any, ...] = ()
+    """The streams of accelerators that were entered, innermost last. [NOTE streams]"""
 
     def __init__(self) -> None:
         self.__dict__.update({name: getattr(State, name) for name in State.__annotations__})

@@ -81,7 +81,7 @@ class CountedStorage(Storage):
     counted: int
 
     def __del__(self) -> None:
-        self.kind.device.stats.freed(self.counted)
+        self.kind.device.freed(self)
 
 
 def new_storage(array: Array, kind: Kind) -> Storage:

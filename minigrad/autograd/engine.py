@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from ..backend import is_writable
 from ..errors import UsageError
 from ..ops.creation import ones_like
 from ..ops.shape import sum_to
@@ -320,9 +321,9 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
             storage_of(ct)
     elif create_graph or extra.grad.node is not None or ct.node is not None:
         extra.grad = extra.grad + ct
-    elif ct.owner is extra.grad.owner is None and ct.kind is extra.grad.kind and extra.grad.value.flags.writeable and (
+    elif ct.owner is extra.grad.owner is None and ct.kind is extra.grad.kind and is_writable(extra.grad.value) and (
             not watched or not current().dispatch_modes):
-        ct.device.xp.add(extra.grad.value, ct.value, out=extra.grad.value)  # no op: a region does not read what it adds to
+        ct.device.kernel("add")(extra.grad.value, ct.value, out=extra.grad.value)  # no op: a region does not read it
         written(extra.grad)
     else:
         with using(current()._replace(watchers=())):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Refusal, UsageError
 from ..graph.node import Node
 from ..graph.saved import Hooks, UserHooks
-from ..offload import Offload, Offloading
+from ..offload import Offload
 from ..state import current, show, using
+from ..streamed import offloading
 from ..tensor import Tensor, bottom, written
 
 if TYPE_CHECKING:
@@ -80,15 +81,16 @@ class save_on_cpu(_Scope):  # noqa: N801  torch spells it so
     """Within this context, what any level saves lives on the host until backward, and comes back to its device.
 
     One host copy for each distinct storage and version, unless dedupe is off; a host tensor is kept as it is, with its
-    version check.  skip: a predicate of tensors that stay where they are.  pin_memory and non_blocking are accepted as
-    torch's; copies are made at once.  `host_copies` counts the copies made so far.
+    version check.  pin_memory: in pinned memory; non_blocking: there, by copies on a stream of their own, which the host does
+    not wait for.  skip: what stays where it is: a predicate of tensors, a number of bytes (smaller ones stay), or tensors
+    (the parameters).  `host_copies` counts the copies made so far.
     Source: torch.autograd.graph.save_on_cpu.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda", *, non_blocking: bool = False,
-                 dedupe: bool = True, skip: Callable[[Tensor], bool] | None = None) -> None:
+                 dedupe: bool = True, skip: Any = None) -> None:
         super().__init__()
-        self._offloading = Offloading(dedupe=dedupe, skip=skip)
+        self._offloading = offloading(pinned=pin_memory, streamed=non_blocking, dedupe=dedupe, skip=skip)
         self.pack_hook = self._offloading.pack
         self.unpack_hook = self._offloading.unpack
 

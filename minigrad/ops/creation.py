@@ -41,7 +41,7 @@ def _making(name: str, array: Callable[..., Array]) -> OpFunction:
     return row(name, kernel, vjp=None, jvp=None, batch=same_bdim)  # without arguments, it never has a batch of them
 
 
-def _placed(xp: Any, array: Array, dtype: dtype, device: Device) -> Array:
+def _placed(xp: Any, array: Array, dtype: dtype, device: Any) -> Array:
     host = array.astype(NUMPY_DTYPE[dtype])
     return host if device is CPU else device.from_host(host)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..backend import HOST_ARRAY
+from ..backend import Array, is_writable
 from ..errors import UsageError
 from ..graph.node import Node, hooks_of
 from ..modes import at_base
@@ -161,16 +161,20 @@ def overwrite(x: Tensor, new: Tensor) -> Tensor:
         at_base(overwrite, (x, new), {}, state)
         return x
     target, source = x.value, new.value
-    if isinstance(target, HOST_ARRAY) and not target.flags.writeable:
+    if not is_writable(target):
         msg = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                "Please clone() the tensor before performing the operation.")
         raise UsageError(msg)
-    target[...] = source
+    x.device.kernel(_put)(target, source)
     written(x)
     return x
 
 
 overwrite.__name__ = "copy_"
+
+
+def _put(xp: Any, target: Array, source: Array) -> None:
+    target[...] = source
 
 
 def relink(owner: Interpreter | None, x: Tensor, new: Tensor, state: State) -> None:

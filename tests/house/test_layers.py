@@ -8,10 +8,14 @@ from tests.house.sources import MODULES, foreign_imports, imports, words
 
 # A module may import what stands above its line; modules of one line know nothing of each other, unless it ends in +.
 LAYERS = """
-dtypes errors ops.special
+dtypes errors ops.special counts
 backend tree
 state
 scope
+streams
+pinned
+accelerator
+simulated gpu
 storage
 tensor
 modes
@@ -34,7 +38,7 @@ autograd.function_node
 autograd.function_call
 autograd.function
 region offload oplog
-recompute reentrant utils.checkpoint_contexts
+recompute reentrant streamed utils.checkpoint_contexts
 autograd.graph utils.checkpoint utils._python_dispatch
 arguments
 func
@@ -64,8 +68,7 @@ LATE = {
     "autograd.gradcheck": {"func"},
     "autograd.functional": {"func"},
     "func": {"nn.functional_call"},       # torch.func.functional_call lives with the modules
-    "backend": {"state"},                 # a default device is part of the State
-    "ops.transfer": {"backend"},
+    "backend": {"state", "simulated", "gpu"},  # a default device is part of the State; an accelerator has streams, which are too
 }
 """What is imported inside functions, against the order, and why."""
 

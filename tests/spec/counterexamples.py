@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from weakref import WeakKeyDictionary
 
-from minigrad import offload, recompute, reentrant, region, state
+from minigrad import accelerator, offload, pinned, recompute, reentrant, region, simulated, state, streamed
 from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode
+from minigrad.backend import CPU
 from minigrad.graph import saved
 from minigrad.interpreters.base import Interpreter
 from minigrad.interpreters.grad import GradInterpreter
@@ -366,11 +367,13 @@ def a_second_graph_without_border():
 # ---------------------------------------------------------------- save_on_cpu
 def host_copies_keyed_by(key):
     """One host copy for each `key(tensor)`, kept for good: `id`, the address, the first element (#89166)."""
-    def pack(self, base):
+    def pack(self, base, owner=None):
         made, k = vars(self).setdefault("made", {}), key(base)
         if k not in made:
             self.count += 1
-            made[k] = offload.OnHost(offload.HostCopy(base.value, base.kind), base.value, base)
+            on_host = base.device is CPU
+            made[k] = base.clone() if on_host else offload.OnHost(offload.HostCopy(base.value, tensor.storage_of(base)),
+                                                                  base.value, base)
         return made[k]
     return replaced(offload.Offloading, pack=pack)
 
@@ -386,3 +389,36 @@ def contiguous_copies():
     """A tensor comes back in the standard strides (ms-swift#10157)."""
     restored = offload.OnHost.restored
     return replaced(offload.OnHost, restored=lambda self: restored(self).contiguous())
+
+
+# ---------------------------------------------------------------- streams
+def copies_that_wait_for_nothing():
+    """A copy on another stream does not wait for what was computed so far, and for the memory that was freed."""
+    return replaced(accelerator.Accelerator, after_computing=lambda self, stream: None)
+
+
+def memory_let_go_at_once():
+    """The memory at the device's end of a copy is let go without waiting for the copy."""
+    return replaced(streamed.Crossing, __del__=lambda self: None)
+
+
+def copies_back_not_waited_for():
+    """A backward reads what comes back without waiting for it."""
+    return replaced(streamed.StreamedCopy, wait=lambda self: None)
+
+
+def pinned_memory_given_away_early():
+    """A pinned block goes to the next who asks while a copy from it is under way."""
+    return replaced(pinned.Pool, is_free=staticmethod(lambda last: True))
+
+
+def writes_under_a_copy_unchecked():
+    """Nobody asks whether the memory was written to while its copy was under way."""
+    def let_go(self):
+        self.leaving = None
+    return replaced(streamed.StreamedCopy, let_go=let_go)
+
+
+def frees_that_do_not_wait():
+    """Memory is somebody else's as soon as it is freed, whatever its stream was asked for before."""
+    return replaced(simulated.SimStream, after=lambda self, work: work())

@@ -13,6 +13,7 @@ from weakref import ref
 import minigrad as mg
 from minigrad.autograd.graph import saved_tensors_hooks
 from minigrad.func import grad
+from minigrad.simulated import SIM
 from minigrad.state import Watcher, current, using
 from minigrad.tensor import bottom
 from minigrad.utils._python_dispatch import TorchDispatchMode
@@ -42,6 +43,15 @@ def chain(n):
             x = mg.sin(x)
         return x
     return body
+
+
+def forget_streams():
+    """Let nothing happen of what the streams of sim were asked for: a program with a mistake may leave the like."""
+    for stream in list(SIM.busy):
+        stream._work.clear()
+        stream.done = stream.asked
+    SIM.busy.clear()
+    SIM.coming.clear()
 
 
 class Counted:

@@ -22,7 +22,7 @@ from minigrad.func import grad, jvp, linearize, vjp, vmap
 from minigrad.state import current, using
 from minigrad.utils.checkpoint import GraphExecGroup, checkpoint
 from tests.spec import counterexamples as broken
-from tests.spec.instruments import Alive, Counted, Packed, Tape, chain, nth, see_tangent, sin_sin, t
+from tests.spec.instruments import Alive, Counted, Packed, Tape, chain, forget_streams, nth, see_tangent, sin_sin, t
 
 # derivatives of sin(sin x) at 5, in closed form
 S, C = math.sin(5.0), math.cos(5.0)
@@ -733,6 +733,148 @@ def test_copies_that_come_back_contiguous_have_other_strides():
     assert strides() == (1, 3)
     with broken.contiguous_copies():
         assert strides() == (2, 1)
+
+
+# ---------------------------------------------------------------- streams: each edge, broken alone
+@pytest.fixture(autouse=True)
+def _no_work_is_left():
+    yield
+    forget_streams()
+
+
+def late(value):
+    """A tensor that the current stream waits for, and its kernels did not need yet."""
+    loader = sim.Stream()
+    with sim.stream(loader):
+        x = t([value]).pin_memory("sim").to("sim", non_blocking=True)
+    sim.current_stream().wait_stream(loader)
+    return x
+
+
+def streamed_gradient(before_backward=lambda y: None):
+    """The derivative at 1 of six sines whose saves travel on the copy stream."""
+    x = t([1.0], device="sim", requires_grad=True)
+    with save_on_cpu(non_blocking=True):
+        y = chain(6)(x)
+    before_backward(y)
+    y.sum().backward()
+    return x.grad.item()
+
+
+SIX = math.prod(math.cos(x) for x in [1.0, *[chain(n)(t(1.0)).item() for n in range(1, 6)]])
+
+
+def test_a_copy_out_that_waits_for_nothing_copies_poison():
+    """[NOTE copies-on-a-stream] O3."""
+    def program():
+        w = t([2.0], device="sim", requires_grad=True)
+        x = late(0.5)
+        with save_on_cpu(non_blocking=True):
+            y = checkpoint(region, x, w)
+        y.sum().backward()
+        return w.grad.item()
+
+    def region(x, w):
+        sim.synchronize()                                  # the device does the copies first
+        return x * w
+
+    assert program() == 0.5
+    with broken.copies_that_wait_for_nothing():
+        assert math.isnan(program())
+
+
+def test_a_copy_back_that_waits_for_nothing_is_overwritten_by_who_had_the_memory_before():
+    """[NOTE copies-on-a-stream] O3: seen where the copy stream runs ahead."""
+    def program():
+        def run_ahead(y):
+            y.grad_fn._saved_self
+            sim.synchronize()
+        return streamed_gradient(run_ahead)
+
+    assert close(program(), SIX)
+    with broken.copies_that_wait_for_nothing():
+        assert math.isnan(program())
+
+
+def test_memory_that_is_let_go_at_once_is_copied_as_poison():
+    """[NOTE copies-on-a-stream] O3."""
+    assert close(streamed_gradient(), SIX)
+    with broken.memory_let_go_at_once():
+        assert math.isnan(streamed_gradient())
+
+
+def test_memory_that_is_let_go_before_its_copy_back_belongs_to_somebody_else():
+    """[NOTE copies-on-a-stream] O3: a copy that was asked for ahead, and a graph that is dropped."""
+    def program():
+        x = t([1.0], device="sim", requires_grad=True)
+        with save_on_cpu(non_blocking=True):
+            y = chain(6)(x)
+        sim.synchronize()
+        y.grad_fn._saved_self
+        del y
+        x.sin()
+        sim.synchronize()
+
+    program()
+    with broken.memory_let_go_at_once(), pytest.raises(UsageError, match="memory of sim that was freed before"):
+        program()
+
+
+def test_what_comes_back_is_poison_to_who_does_not_wait():
+    """[NOTE copies-on-a-stream] O3."""
+    assert close(streamed_gradient(), SIX)
+    with broken.copies_back_not_waited_for():
+        assert math.isnan(streamed_gradient())
+
+
+def test_pinned_memory_that_is_given_away_early_holds_another_tensor():
+    """[NOTE streams] O3: a buffer is not reused before its copy ran."""
+    def program(n):                                        # a size that nobody has used before
+        loader = sim.Stream()
+        with sim.stream(loader):
+            x = t([3.0] * n).pin_memory("sim").to("sim", non_blocking=True)   # its pinned memory is dead
+        host = t([4.0] * n, device="sim").to("cpu", non_blocking=True)
+        sim.default_stream().synchronize()
+        sim.default_stream().wait_stream(loader)
+        return x[0].item(), host[0].item()
+
+    assert program(771) == (3.0, 4.0)
+    with broken.pinned_memory_given_away_early():
+        assert program(772) == (4.0, 4.0)
+
+
+def test_a_write_under_a_copy_is_copied():
+    """[NOTE copies-on-a-stream] O3: the gradient of 2 * 2 is 4; with what was written since it is 40."""
+    def program():
+        x = t([2.0], device="sim", requires_grad=True)
+        with save_on_cpu(non_blocking=True):
+            a = x * 1
+            y = a * a
+        with mg.no_grad():
+            a.mul_(10)
+        y.sum().backward()
+        return x.grad.item()
+
+    with pytest.raises(UsageError, match="modified by an inplace operation"):
+        program()
+    with broken.writes_under_a_copy_unchecked():
+        assert program() == 40.0
+
+
+def test_frees_that_do_not_wait_are_poison_to_who_did():
+    """[NOTE late-on-purpose]"""
+    def program():
+        x, stream = t([3.0], device="sim"), sim.Stream()
+        with sim.stream(stream):
+            host = x.to("cpu", non_blocking=True)
+        sim.current_stream().wait_stream(stream)
+        del x
+        sim.synchronize()
+        return host.item()
+
+    assert program() == 3.0
+    with broken.frees_that_do_not_wait():
+        assert math.isnan(program())
 
 
 def test_the_chain_that_the_other_tests_speak_of_has_as_many_saves_as_ops():
