@@ -1646,3 +1646,215 @@ def both(t):
 
 
 FEATURES = {"checkpoint": checkpointed, "save_on_cpu": offloaded, "hooks": hooked, "checkpoint of save_on_cpu": both}
+
+
+# ---------------------------------------------------------------- forward mode by hand
+def dual_tangent(t, f, x, v):
+    with t.autograd.forward_ad.dual_level():
+        return t.autograd.forward_ad.unpack_dual(f(t.autograd.forward_ad.make_dual(x, v))).tangent
+
+
+@program
+def a_tangent_by_hand(t):
+    fw = t.autograd.forward_ad
+    with fw.dual_level() as level:
+        x = fw.make_dual(vec(t), vec(t) * 2)
+        y = fw.unpack_dual((x.sin() * x).exp())
+        plain = fw.unpack_dual(vec(t))
+        seen = level, fw._current_level, y.primal, y.tangent, plain.tangent is None
+    return seen, fw._current_level, fw.unpack_dual(x).tangent is None
+
+
+@program
+def levels_by_call(t):
+    fw = t.autograd.forward_ad
+    level = fw.enter_dual_level()
+    tangent = fw.unpack_dual(fw.make_dual(vec(t), vec(t)).cos()).tangent
+    fw.exit_dual_level(level=level)
+    return level, tangent, error(lambda: fw.make_dual(vec(t), vec(t)), "no level exists, make sure to enter_dual_level() first")
+
+
+@program
+def what_cannot_be_a_dual(t):
+    fw = t.autograd.forward_ad
+    with fw.dual_level():
+        x, n = vec(t), t.ones(3, dtype=t.int64)
+        d = fw.make_dual(x, x)
+        return [error(lambda: fw.make_dual(d, x), "already has a forward gradient at the same level"),
+                error(lambda: fw.make_dual(x, d), "itself has a forward gradient at the same level"),
+                error(lambda: fw.make_dual(x, t.ones(2, dtype=t.float64)), "different size than that of the original Tensor"),
+                error(lambda: fw.make_dual(x, n), "Expected tangent to be floating point or complex"),
+                error(lambda: fw.make_dual(n, x), "Expected primal to be floating point or complex")]
+
+
+@program
+def a_dual_in_place_and_through_a_view(t):
+    fw = t.autograd.forward_ad
+    with fw.dual_level():
+        x = fw.make_dual(vec(t), vec(t)).clone()
+        x[0].mul_(3)
+        x.narrow(0, 1, 2).sin_()
+        y = t.zeros(3, dtype=t.float64)
+        y[1] = x[1] * 2
+        return [tuple(fw.unpack_dual(v)) for v in (x, x[1:], y)]
+
+
+@program
+def a_dual_detached_or_without_grad(t):
+    fw = t.autograd.forward_ad
+    x = vec(t, requires_grad=True)
+    with fw.dual_level():
+        d = fw.make_dual(x, vec(t))
+        with t.no_grad():
+            y = fw.unpack_dual(d * 3)
+        gone = d.clone()
+        gone.detach_()
+        return (y.tangent, y.primal.requires_grad, fw.unpack_dual(d.detach() * 2).tangent is None,
+                fw.unpack_dual(gone * 2).tangent is None, d.requires_grad)
+
+
+@program
+def forward_mode_turned_off(t):
+    fw = t.autograd.forward_ad
+    with fw.dual_level():
+        x = fw.make_dual(vec(t), vec(t))
+        with fw._set_fwd_grad_enabled(False):
+            off = fw._is_fwd_grad_enabled(), fw.unpack_dual(x).tangent is None
+            y = x.sin()
+        return off, fw._is_fwd_grad_enabled(), fw.unpack_dual(y).tangent is None, fw.unpack_dual(x * y).tangent
+
+
+@program
+def forward_mode_turned_off_around_and_inside_jvp(t):
+    fw = t.autograd.forward_ad
+
+    def f(x):
+        with fw._set_fwd_grad_enabled(False):
+            y = x.sin()
+        return x * y
+
+    with fw._set_fwd_grad_enabled(False):
+        around = t.func.jvp(t.sin, (vec(t),), (vec(t),))[1]
+    return around, t.func.jvp(f, (vec(t),), (vec(t),))[1]
+
+
+@program
+def leaves_made_at_a_dual_level(t):
+    fw = t.autograd.forward_ad
+    with fw.dual_level():
+        w = vec(t).requires_grad_()
+        d = fw.make_dual(vec(t) * 2, vec(t)).requires_grad_()
+        (d * w).sum().backward()
+        return w.grad, d.grad, d.is_leaf, fw.unpack_dual(w.grad).tangent is None
+
+
+@program
+def a_cotangent_that_is_a_dual(t):
+    fw = t.autograd.forward_ad
+    x = vec(t, requires_grad=True)
+    with fw.dual_level():
+        d = fw.make_dual(x, vec(t))
+        ct = fw.make_dual(vec(t) * 2, vec(t) * 3)
+        return tuple(fw.unpack_dual(t.autograd.grad(d.exp() * d, d, ct)[0]))
+
+
+@program
+def the_gradient_of_an_intermediate_dual(t):
+    fw = t.autograd.forward_ad
+    x = vec(t, requires_grad=True)
+    with fw.dual_level():
+        h = fw.make_dual(x, vec(t)).exp()
+        return tuple(fw.unpack_dual(t.autograd.grad((h * h).sum(), h, create_graph=True)[0]))
+
+
+@program
+def a_given_tangent_that_depends_on_the_input(t):
+    fw = t.autograd.forward_ad
+    x = vec(t, requires_grad=True)
+    with fw.dual_level():
+        g, = t.autograd.grad((fw.make_dual(x, x * 2) ** 3).sum(), x, create_graph=True)
+        return tuple(fw.unpack_dual(g))
+
+
+@program
+def a_function_with_a_jvp_at_a_dual_level(t):
+    class Cube(t.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x ** 3
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_forward(*inputs)
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3 * g * ctx.saved_tensors[0] ** 2
+
+        @staticmethod
+        def jvp(ctx, d):
+            return 3 * d * ctx.saved_tensors[0] ** 2
+
+    x = vec(t, requires_grad=True)
+    return (dual_tangent(t, Cube.apply, x, vec(t)),
+            t.autograd.gradcheck(Cube.apply, (x,), check_forward_ad=True, check_batched_forward_grad=True))
+
+
+@program
+def packs_of_duals(t):
+    seen = []
+    with t.autograd.graph.saved_tensors_hooks(lambda v: seen.append(v.numel()) or v, lambda v: v):
+        dual_tangent(t, lambda x: x.sin() * x, vec(t, requires_grad=True), vec(t, requires_grad=True))
+    return seen
+
+
+@program
+def forward_strategies_of_functional(t):
+    f = lambda x, y: (x * y).sin().sum() + (x ** 3).sum()
+    args = vec(t), vec(t) * 2
+    rows = t.autograd.functional.hessian(f, args, vectorize=True, outer_jacobian_strategy="forward-mode")
+    return (t.autograd.functional.jacobian(f, args, vectorize=True, strategy="forward-mode"),
+            [[block.detach() for block in row] for row in rows])
+
+
+@program
+def nested_dual_levels(t):
+    return dual_tangent(t, lambda x: dual_tangent(t, lambda x: x.sin(), x, vec(t)), vec(t), vec(t))
+
+
+@program
+def a_given_tangent_and_an_in_place_op(t):
+    fw = t.autograd.forward_ad
+    v = vec(t)
+    with fw.dual_level():
+        x = fw.make_dual(vec(t), v)
+        x.mul_(2)
+        return fw.unpack_dual(x).tangent, v
+
+
+@featured
+def forward_mode_by_hand(t, wrap):
+    return dual_tangent(t, wrap(lambda v: v.sin().sin()), vec(t), mat(t)[0])
+
+
+@featured
+def by_hand_over_a_gradient(t, wrap):
+    x = vec(t, requires_grad=True)
+    f = wrap(lambda v: v.sin().sin())
+    with t.autograd.forward_ad.dual_level():
+        d = t.autograd.forward_ad.make_dual(x, mat(t)[0])
+        g, = t.autograd.grad(f(d).sum(), d, create_graph=True)
+        return tuple(t.autograd.forward_ad.unpack_dual(g))
+
+
+@featured
+def a_gradient_over_forward_mode_by_hand(t, wrap):
+    x = vec(t, requires_grad=True)
+    return t.autograd.grad(dual_tangent(t, wrap(lambda v: v.sin().sin()), x, mat(t)[0]).sum(), x)
+
+
+@featured
+def by_hand_over_func_grad(t, wrap):
+    f = wrap(lambda v: v.sin().sin())
+    return dual_tangent(t, t.func.grad(lambda v: f(v).sum()), vec(t), mat(t)[0])
