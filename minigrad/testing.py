@@ -1,20 +1,25 @@
-"""assert_close.  Source: torch.testing."""
+"""What tests of programs use: assert_close, make_tensor.  Source: torch.testing."""
 
 from __future__ import annotations
 
+from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
-from .dtypes import bool_, complex64, complex128, dtype, float16, float32, float64, promote_types
-from .ops.choice import logical_not
+from .dtypes import FLOAT, bool_, complex64, complex128, dtype, float16, float32, float64, promote_types, uint8
+from .ops.choice import logical_not, where
 from .ops.creation import tensor
+from .ops.misc import finfo
 from .ops.pointwise import abs as absolute
+from .ops.random import rand, randint
 from .ops.reduction import isclose
 from .tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["assert_close"]
+    from .backend import Device
+
+__all__ = ["assert_close", "make_tensor"]
 
 TOLERANCES = {float16: (1e-3, 1e-5), float32: (1.3e-6, 1e-5), float64: (1e-7, 1e-7), complex64: (1.3e-6, 1e-5),
               complex128: (1e-7, 1e-7)}
@@ -119,3 +124,31 @@ def _index(at: int, shape: tuple[int, ...]) -> tuple[int, ...]:
         at, k = divmod(at, n)
         index = (k, *index)
     return index
+
+
+# ---------------------------------------------------------------- making tensors
+def make_tensor(*shape: Any, dtype: dtype, device: str | Device, low: float | None = None, high: float | None = None,
+                requires_grad: bool = False, noncontiguous: bool = False, exclude_zero: bool = False) -> Tensor:
+    """Random numbers uniform in [low, high), by default in [-9, 9), integers in [-9, 10), unsigned ones and booleans from 0.
+
+    noncontiguous: every second element of its memory along the last dimension; exclude_zero: zeros are the smallest normal
+    number, or 1.  Raises ValueError where the interval is empty.  Source: torch.testing.make_tensor.
+    """
+    size = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    apart = noncontiguous and prod(size) > 1
+    floating = dtype.category >= FLOAT
+    low = (0 if dtype in (bool_, uint8) else -9) if low is None else low
+    high = (2 if dtype is bool_ else 9 if floating else 10) if high is None else high
+    if not low < high:
+        msg = f"`low` must be less than `high`, but got {low} >= {high}"
+        raise ValueError(msg)
+    wide = (*size[:-1], 2 * size[-1]) if apart else size
+    if floating:
+        x = rand(wide, dtype=dtype, device=device) * (high - low) + (complex(low, low) if dtype.is_complex else low)
+    else:
+        x = randint(ceil(low), ceil(high), wide, dtype=dtype, device=device)
+    if apart:
+        x = x[..., ::2]
+    if exclude_zero:
+        x = where(x == 0, tensor(finfo(dtype).tiny if floating else 1, dtype=dtype, device=device), x)
+    return x.requires_grad_(requires_grad)

@@ -17,6 +17,28 @@ from minigrad.testing import assert_close
 LIBRARIES = pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
 
 
+# ---------------------------------------------------------------- torch.testing
+@LIBRARIES
+@pytest.mark.parametrize(("name", "low", "high"), [("float32", -9, 9), ("float64", -9, 9), ("int64", -9, 9), ("uint8", 0, 9),
+                                                   ("bool", 0, 1)])
+def test_made_tensors_are_in_torchs_interval(library, name, low, high):
+    x = library.testing.make_tensor(300, dtype=getattr(library, name), device="cpu").to(library.float64)
+    assert low <= x.min().item() < x.max().item() <= high
+    assert x.max().item() - x.min().item() > 0.8 * (high - low)
+
+
+@LIBRARIES
+def test_a_made_tensor_is_what_was_asked_for(library):
+    x = library.testing.make_tensor((2, 3), dtype=library.complex64, device="cpu", requires_grad=True, noncontiguous=True)
+    assert (tuple(x.shape), x.stride(), x.requires_grad, x.dtype) == ((2, 3), (6, 2), True, library.complex64)
+    y = library.testing.make_tensor(50, dtype=library.int64, device="cpu", low=0, high=2, exclude_zero=True)
+    assert y.tolist() == [1] * 50
+    z = library.testing.make_tensor(50, dtype=library.float32, device="cpu", low=-3, high=-2)
+    assert -3 <= z.min().item() <= z.max().item() <= -2
+    with pytest.raises(ValueError, match="`low` must be less than `high`"):
+        library.testing.make_tensor(2, dtype=library.float32, device="cpu", low=2, high=1)
+
+
 # ---------------------------------------------------------------- questions
 @LIBRARIES
 def test_questions_about_a_tensor_have_torchs_answers(library):
