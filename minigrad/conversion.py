@@ -16,6 +16,7 @@ from .state import current, show
 from .tensor import LEAF, extra_of, next_number
 
 if TYPE_CHECKING:
+    from .storage import Storage
     from .tensor import Tensor
 
 
@@ -172,3 +173,37 @@ def _unpickled(array: Array, device: str, requires_grad: bool, role: type | None
     if role is not None:
         extra_of(x).role = role
     return x
+
+
+def storage(x: Tensor) -> TypedStorage:
+    """The memory of `x`, and of all its views, as elements.  Source: torch.Tensor.storage."""
+    return TypedStorage(x)
+
+
+class TypedStorage:
+    """The memory of a tensor as elements of its type; `len` is their number.  Source: torch.TypedStorage."""
+
+    __slots__ = ("_storage", "dtype")
+
+    def __init__(self, x: Tensor) -> None:
+        self._storage = x.untyped_storage()
+        self.dtype = x.dtype
+
+    def __len__(self) -> int:
+        return self.nbytes() // self.dtype.itemsize
+
+    def size(self) -> int:
+        """The number of elements."""
+        return len(self)
+
+    def nbytes(self) -> int:
+        """Bytes of the memory."""
+        return self._storage.nbytes()
+
+    def data_ptr(self) -> int:
+        """Address of the memory."""
+        return self._storage.data_ptr()
+
+    def untyped(self) -> Storage:
+        """The memory that the tensor and its views share."""
+        return self._storage

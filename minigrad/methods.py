@@ -407,6 +407,8 @@ T.zero_ = inplace.zero_
 T.fill_ = inplace.fill_
 T.copy_ = inplace.copy_
 T.detach_ = inplace.detach_
+T._is_view = inplace.is_view  # noqa: SLF001  torch spells it so
+T._base = property(inplace.base_of)  # noqa: SLF001  torch spells it so
 T.data = property(misc.get_data, misc.set_data)
 T.new_full = creation.new_full
 T.new_zeros = T.new_empty = creation.new_zeros
@@ -425,6 +427,7 @@ T.is_cpu = property(misc.is_cpu)
 T.layout = misc.strided
 T.storage_offset = misc.storage_offset
 T.nbytes = property(misc.nbytes)
+T.storage = conversion.storage
 T.itemsize = property(Tensor.element_size)
 T.retains_grad = property(misc.retains_grad)
 

@@ -196,6 +196,8 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether it was not made by a recorded op."""
+        if self.node is None and self.owner is not None and self.owner.transparent:
+            return self.value.is_leaf  # type: ignore[no-any-return]
         return self.node is None or self.node is LEAF
 
     @property

@@ -11,28 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Refusal, UsageError
 from ..state import State, current, show
-from ..tensor import edge
+from ..tensor import Tensor, edge
 from . import engine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..interpreters.base import Interpreter
-    from ..tensor import Tensor
 
 
 def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *, retain_graph: bool, create_graph: bool,
-              fixed: frozenset[Any] = frozenset()) -> Sequence[Tensor | None]:
-    """The gradients in the graph of the level that all outputs belong to; a level without a graph above it has its say."""
+              fixed: frozenset[Any] = frozenset(), along: bool = False) -> Sequence[Tensor | None]:
+    """The gradients in the graph of the level that all outputs belong to; a level without a graph above it has its say.
+
+    along: these are tangents of gradients, where nothing goes to `fixed` targets.
+    """
     state = current()
     ys, xs = ([_live(x, state) for x in tensors] for tensors in (ys, xs))
     above = [x.owner for x in (*ys, *xs) if x.owner is not None and x.owner.transparent]
     if above:
-        outer = fixed
-
         def below(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *, retain_graph: bool,
-                  fixed: frozenset[Any] = fixed) -> Any:
-            return gradients(ys, xs, cts, retain_graph=retain_graph, create_graph=create_graph, fixed=fixed | outer)
+                  directions: frozenset[Any] | None = None) -> Any:
+            return gradients(ys, xs, cts, retain_graph=retain_graph, create_graph=create_graph,
+                             fixed=fixed | (directions or frozenset()), along=along or directions is not None)
 
         return max(above, key=state.levels.index).gradients(below, ys, xs, cts, retain_graph)
     owner = owner_of(ys, "autograd.grad")
@@ -46,7 +47,32 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
                    f"to make_dual or jvp. [level stack: {show()}] [NOTE gradients-of-duals]")
             raise Refusal(msg)
     roots = [engine.root_of(y, ct, "autograd.grad") for y, ct in zip(ys, cts, strict=True)]
+    if along:
+        _no_hooks([target for target, _, _ in roots], fixed)
     return engine.backward(owner, roots, inputs=xs, retain_graph=retain_graph, create_graph=create_graph, fixed=fixed)
+
+
+def _no_hooks(todo: list[Any], fixed: frozenset[Any]) -> None:
+    """Raise Refusal where a hook would see, or change, what is half of the tangent of a gradient."""
+    seen = set(fixed)
+    while todo:
+        target = todo.pop()
+        if target in seen:
+            continue
+        seen.add(target)
+        if _hooked(target):
+            what = "a leaf" if isinstance(target, Tensor) else target.name()
+            msg = (f"the gradient of a dual goes through a hook of {what}, which sees one thing at a time: use func.grad "
+                   f"inside the dual level. [level stack: {show()}] [NOTE gradients-of-duals]")
+            raise Refusal(msg)
+        todo += () if isinstance(target, Tensor) else target.targets
+
+
+def _hooked(target: Any) -> bool:
+    if isinstance(target, Tensor):
+        return target.extra is not None and bool(target.extra.hooks)
+    hooks = target.hooks
+    return hooks is not None and any((hooks.pre, hooks.post, hooks.retains, *hooks.tensor.values()))
 
 
 def _live(x: Tensor, state: State) -> Tensor:

@@ -5,11 +5,12 @@ Source: torch.Tensor.register_hook, retain_grad, register_post_accumulate_grad_h
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..errors import UsageError
+from ..errors import Refusal, UsageError
 from ..graph.node import RemovableHandle, hooks_of
+from ..state import show
 from ..tensor import Tensor, edge, extra_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Removab
     if not x.requires_grad:
         msg = "cannot register a hook on a tensor that doesn't require gradient"
         raise UsageError(msg)
-    target, nr = edge(x)
+    target, nr = _edge(x)
     if isinstance(target, Tensor):
         extra = extra_of(target)
         extra.hooks = [] if extra.hooks is None else extra.hooks
@@ -38,8 +39,17 @@ def retain_grad(x: Tensor) -> None:
         msg = "can't retain_grad on Tensor that has requires_grad=False"
         raise UsageError(msg)
     if not x.is_leaf:
-        target, nr = edge(x)
+        target, nr = _edge(x)
         hooks_of(target).retains[nr] = ref(x)
+
+
+def _edge(x: Tensor) -> tuple[Any, int]:
+    target, nr = edge(x)
+    if target is None:
+        msg = (f"a tensor of {x.owner} has no edge of its own, but its parts have: register it on the tensor that went into "
+               f"the level. [level stack: {show()}] [NOTE level-zero]")
+        raise Refusal(msg)
+    return target, nr
 
 
 def register_post_accumulate_grad_hook(x: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:

@@ -55,7 +55,7 @@ def gradients(me: JvpInterpreter, run: Callable[..., Any], outputs: Sequence[Any
     pairs += [(y, dct) for y, dct in zip(ys, dcts, strict=True) if dct is not None]
     pushed: Sequence[Any] = [None] * len(xs)
     if pairs:
-        pushed = run([y for y, _ in pairs], xs, [ct for _, ct in pairs], retain_graph=True, fixed=me.given.directions(dxs))
+        pushed = run([y for y, _ in pairs], xs, [ct for _, ct in pairs], retain_graph=True, directions=me.given.directions(dxs))
     found = run(ys, xs, plain, retain_graph=retain_graph)
     return [g if dg is None else me.dual(zeros_like(dg) if g is None else g, dg)
             for g, dg in zip(found, pushed, strict=True)]

@@ -212,6 +212,16 @@ def views_of(root: Tensor) -> list[tuple[Tensor, Callable[[Tensor], Tensor]]]:
     return [(v, lambda x, steps=v.extra.steps: _along(x, steps)) for v in alive if v.extra is not None]  # type: ignore[misc]
 
 
+def is_view(x: Tensor) -> bool:
+    """Whether `x` shares the memory of a tensor that it was made from.  Source: torch.Tensor._is_view."""
+    return x.extra is not None and x.extra.root is not None
+
+
+def base_of(x: Tensor) -> Tensor | None:
+    """The tensor that `x` is a view of, or None.  Source: torch.Tensor._base."""
+    return None if x.extra is None else x.extra.root
+
+
 def _along(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...]) -> Tensor:
     for step in steps:
         x = step(x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 
 import minigrad
+import minigrad.autograd.forward_ad
 import minigrad.autograd.functional
 import minigrad.autograd.graph
 import minigrad.func
@@ -27,7 +28,8 @@ def of(module):
 
 
 NAMESPACES = {module.__name__: of(module) for module in (
-    minigrad, minigrad.func, minigrad.autograd, minigrad.autograd.graph, minigrad.autograd.functional, minigrad.linalg,
+    minigrad, minigrad.func, minigrad.autograd, minigrad.autograd.graph, minigrad.autograd.functional,
+    minigrad.autograd.forward_ad, minigrad.linalg,
     minigrad.utils.checkpoint, minigrad.nn, minigrad.nn.functional, minigrad.nn.init, minigrad.nn.utils, minigrad.testing)}
 
 OWN = {

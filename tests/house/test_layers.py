@@ -52,13 +52,14 @@ nn.boundary nn.functional_call nn.parameter nn.init nn.members nn.module nn.acti
 nn
 memory
 sim cuda
+_C _functorch.eager_transforms _vmap_internals
 tracing testing
 __init__
 scoreboard.judge scoreboard.programs scoreboard.nestings scoreboard.report +
 __main__
 """
 
-EMPTY = {"graph", "interpreters", "ops", "utils", "scoreboard"}
+EMPTY = {"_functorch", "graph", "interpreters", "ops", "utils", "scoreboard"}
 """Packages that hold nothing of their own."""
 
 LATE = {

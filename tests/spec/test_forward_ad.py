@@ -396,6 +396,30 @@ def test_an_input_that_is_a_given_tangent_is_refused():
             ag(y, x)
 
 
+@pytest.mark.parametrize("hook", [lambda h: h.register_hook(lambda g: g * g), lambda h: h.retain_grad(),
+                                  lambda h: h.grad_fn.register_hook(lambda gi, go: None),
+                                  lambda h: h.grad_fn.register_prehook(lambda go: None)])
+def test_a_gradient_of_a_dual_through_a_hook_is_refused(hook):
+    """[NOTE gradients-of-duals] The hook would be called for the gradient and for half of its tangent."""
+    with fw.dual_level():
+        x = fw.make_dual(leaf(), t(V))
+        h = x.exp()
+        hook(h.value)
+        with pytest.raises(Refusal, match="goes through a hook of ExpBackward0"):
+            ag((h * h).sum(), x)
+
+
+def test_a_hook_on_a_dual_is_refused():
+    """[NOTE gradients-of-duals]"""
+    with fw.dual_level():
+        y = fw.make_dual(leaf(), t(V)).exp()
+        assert not y.is_leaf
+        with pytest.raises(Refusal, match="has no edge of its own"):
+            y.register_hook(print)
+        with pytest.raises(Refusal, match="has no edge of its own"):
+            y.retain_grad()
+
+
 def test_a_region_is_run_twice_for_the_gradient_of_a_dual():
     """[NOTE gradients-of-duals] Once for the gradient, once for its tangent."""
     f, x = Counted(sin_sin), leaf()

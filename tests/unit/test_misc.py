@@ -6,6 +6,8 @@ import pickle
 import subprocess
 import sys
 import threading
+from contextvars import copy_context
+from importlib import import_module
 
 import pytest
 import torch
@@ -15,6 +17,44 @@ from minigrad.errors import UsageError
 from minigrad.testing import assert_close
 
 LIBRARIES = pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
+
+
+@LIBRARIES
+def test_views_know_the_tensor_they_were_made_from(library):
+    x = library.zeros(4)
+    view = x[1:]
+    assert (x._is_view(), x._base, view._is_view(), view._base is x) == (False, None, True, True)
+    assert view[1:]._base is x
+
+
+@LIBRARIES
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_the_storage_of_a_view_is_that_of_all_the_memory(library):
+    x = library.zeros(5, dtype=library.float64)
+    found = x[1:3].storage()
+    assert (len(found), found.size(), found.nbytes(), found.dtype) == (5, 5, 40, library.float64)
+    assert found.data_ptr() == x.data_ptr() == found.untyped().data_ptr()
+
+
+# ---------------------------------------------------------------- private names that PyTorch's own tests use
+@LIBRARIES
+def test_private_names_of_forward_mode_and_of_transforms(library):
+    import_module(f"{library.__name__}._vmap_internals")
+    slices = import_module(f"{library.__name__}._functorch.eager_transforms")._slice_argnums
+
+    def modes():
+        for mode in (False, True):
+            library._C._set_fwd_grad_enabled(mode)
+            yield library._C._is_fwd_grad_enabled()
+
+    assert copy_context().run(lambda: list(modes())) == [False, True]
+    x = library.ones(2)
+    known = library._C._WeakTensorRef(x)
+    assert not known.expired()
+    del x
+    assert known.expired()
+    assert (slices((1, 2, 3), -1), slices((1, 2, 3), (0, -2)), slices((1, 2), 0, as_tuple=False)) == ((3,), (1, 2), 1)
+    assert library._vmap_internals._vmap(lambda x: x.sum(), 0, 0)(library.ones(2, 3)).tolist() == [3, 3]
 
 
 # ---------------------------------------------------------------- torch.testing

@@ -1,0 +1,1 @@
+"""Private names of torch under which PyTorch's own tests ask for parts of the transforms."""
