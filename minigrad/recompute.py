@@ -22,11 +22,12 @@ from .autograd.engine import Run
 from .errors import CheckpointError
 from .graph.saved import Hooks, PackedTensor, SavedBase, Site, keep, keep_base
 from .oplog import OpLog, checksum
-from .state import State, current, show, tell
+from .state import State, current, show, tell, using
 from .tensor import Tensor, alias, bases, next_number, peel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from .interpreters.base import Interpreter
     from .region import Region
@@ -65,7 +66,7 @@ class Frame(Hooks):
     title = "checkpoint"
 
     def __init__(self, function: Callable[..., Any], args: Any, state: State, region: Region,
-                 *, determinism_check: str, debug: bool, early_stop: bool) -> None:
+                 *, determinism_check: str, debug: bool, early_stop: bool, edges: bool = False) -> None:
         super().__init__(state.hooks)
         self.function = function
         self.levels = state.levels
@@ -76,7 +77,7 @@ class Frame(Hooks):
         self.early_stop = early_stop
         self.slots: dict[Any, list[ref[Slot]]] = {}
         leaves, self.spec = tree.flatten(args)
-        self.inputs = [_kept(x, state) for x in leaves]
+        self.inputs = [_kept(x, state, edges=edges) for x in leaves]
         if state.watchers:
             tell(state.watchers, "checkpoint", state.levels[-1] if state.levels else None, self, leaves)
 
@@ -111,36 +112,52 @@ class Frame(Hooks):
         tables = (now.group or now.run or Run()).tables(self)
         table = tables.setdefault(packed.level, {})
         if packed.index not in table:
-            self.recompute(asking, tables)
+            self.recompute(Refill(self, asking, tables))
         if packed.index not in table:
             raise self.fewer(packed)
         base: Tensor = table.pop(packed.index).unpack()
         return base
 
-    def recompute(self, level: Any, tables: dict[Any, dict[int, Any]]) -> None:
-        """Run the region again as it ran in forward, and fill the slots of one level. [NOTE recompute-under-the-same-state]"""
-        watchers, began = current().watchers, next_number()
-        refill = Refill(self, level, tables)
-        args, kwargs = tree.unflatten([again(level) for again in self.inputs], self.spec)
+    def alive(self, level: Any) -> list[Slot]:
+        """The slots of a level that somebody still needs."""
+        return [slot for r in self.slots.get(level, ()) if (slot := r()) is not None]
 
-        def run() -> None:
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], within: AbstractContextManager[Any]) -> Any:
+        """Run the region for the first time."""
+        state, region = current(), self.region
+        watchers = state.watchers if self.log is None else (self.log, *state.watchers)
+        try:
+            with using(state._replace(hooks=self, watchers=watchers, regions=(region, *state.regions))), within:
+                return self.function(*args, **kwargs)
+        finally:
+            region.ended = next_number()
+
+    def recompute(self, refill: Refill) -> Any:
+        """Run the region as in forward, but with these hooks, to its end or theirs. [NOTE recompute-under-the-same-state]"""
+        now, began = current(), next_number()
+        args, kwargs = tree.unflatten([again(refill.level) for again in self.inputs], self.spec)
+        asking = refill.level if refill.level is not INPUTS else None
+
+        def run() -> Any:
             try:
-                self.function(*args, **kwargs)
+                with using(current()._replace(run=now.run)):
+                    return self.function(*args, **kwargs)
             except Stop as stop:
                 if stop.refill is not refill:
                     raise
 
-        if watchers:
-            tell(watchers, "recompute", level if level is not INPUTS else None, self, refill)
+        if now.watchers:
+            tell(now.watchers, "recompute", asking, self, refill)
         try:
-            self.region.again(began, run, refill, *([refill.log] if refill.log else []))
+            out = self.region.again(began, run, refill, *([refill.log] if refill.log else []))
         finally:
-            if watchers:
-                tell(watchers, "recomputed", level if level is not INPUTS else None, self, refill)
+            if now.watchers:
+                tell(now.watchers, "recomputed", asking, self, refill)
             if self.debug:
                 sys.stderr.write(self.logs(refill))
         if refill.missing and self.check != "none":
             raise self.fewer(next(iter(refill.missing.values())), refill)
+        return out
 
     def count(self, level: Any) -> int:
         """How many saves the forward made there."""
@@ -168,23 +185,30 @@ def _own_business(levels: tuple[Interpreter, ...]) -> bool:
     return any(not me.transparent for me in current().levels if me not in levels)
 
 
-def _kept(x: Any, state: State) -> Callable[[Any], Any]:
+def _kept(x: Any, state: State, *, edges: bool) -> Callable[[Any], Any]:
     """Keep an argument: a function of the level that asks, which gives it again.
 
-    A tensor is kept through the hooks outside, and comes back with each layer's flag and no edge. [NOTE arguments-are-fresh]
+    A tensor is kept through the hooks outside, and comes back with each layer's flag and no edge (with `edges`, as it was).
+    [NOTE arguments-are-fresh]
     """
     if not isinstance(x, Tensor):
         return lambda asking: x
     hooks = None if state.hooks is None else state.hooks.manager(INPUTS)
     if hooks is not None:
-        return PackedTensor(x, hooks, Site(INPUTS, "checkpoint", "input"), edges=False).unpack
-    kept = keep(_fresh(x))
-    return lambda asking: _fresh(kept.unpack())
+        return PackedTensor(x, hooks, Site(INPUTS, "checkpoint", "input"), edges=edges).unpack
+    kept = keep(_fresh(x, edges=edges))
+    return lambda asking: _fresh(kept.unpack(), edges=edges)
 
 
-def _fresh(x: Tensor) -> Tensor:
-    bases, rebuild = peel(x, edges=False)
+def _fresh(x: Tensor, *, edges: bool) -> Tensor:
+    bases, rebuild = peel(x, edges=edges)
     return rebuild(iter([alias(b) for b in bases]))
+
+
+def records(state: State) -> bool:
+    """Whether any level on the stack records."""
+    off = state.grad_off
+    return None not in off or any(me not in off and not me.transparent for me in state.levels)
 
 
 # ---------------------------------------------------------------- running again
@@ -201,6 +225,8 @@ class Refill(Hooks):
 
     __slots__ = ("counts", "frame", "level", "log", "missing", "table")
     title = "recomputation"
+    exact = False
+    """Whether to save more than the forward did is an error whatever `early_stop` says."""
 
     def __init__(self, frame: Frame, level: Any, table: dict[Any, dict[int, Any]]) -> None:
         super().__init__(None)
@@ -210,7 +236,7 @@ class Refill(Hooks):
         self.log = None if frame.log is None else OpLog(values=frame.log.values)
         self.counts: dict[Any, int] = {}
         self.missing: dict[tuple[Any, int], Slot] = {
-            (key, slot.index): slot for key in {level, INPUTS} for r in frame.slots.get(key, ()) if (slot := r()) is not None}
+            (key, slot.index): slot for key in {level, INPUTS} for slot in frame.alive(key)}
 
     def manager(self, owner: Any) -> Hooks | None:
         if owner is self.level or (owner is INPUTS and not _own_business(self.frame.levels)):
@@ -218,6 +244,15 @@ class Refill(Hooks):
         return None
 
     def pack(self, base: Tensor, site: Site) -> Tensor:
+        slot = self.met(base, site)
+        if slot is not None:
+            self.table.setdefault(slot.level, {})[slot.index] = keep(alias(base))
+            if not self.missing and (self.frame.early_stop or self.frame.region.ended is None):  # never ahead of the forward
+                raise Stop(self)
+        return base
+
+    def met(self, base: Tensor, site: Site) -> Slot | None:
+        """Count a save, and compare it with the slot that has been missing it, if any."""
         level = site.owner
         index = self.counts.get(level, 0)
         self.counts[level] = index + 1
@@ -226,12 +261,10 @@ class Refill(Hooks):
             looks = self.frame.look(base)
             if looks != slot.looks and self.frame.check != "none":
                 raise self._different(slot, looks, site)
-            self.table.setdefault(level, {})[index] = keep(alias(base))
-            if not self.missing and (self.frame.early_stop or self.frame.region.ended is None):  # never ahead of the forward
-                raise Stop(self)
-        elif index >= self.frame.count(level) and not self.frame.early_stop and self.frame.region.ended is not None:
+        elif index >= self.frame.count(level) and self.frame.region.ended is not None and (
+                self.exact or not self.frame.early_stop):
             raise self._more(site)
-        return base
+        return slot
 
     def save_base(self, base: Tensor, site: Site) -> SavedBase | Storage:
         self.pack(base, site)

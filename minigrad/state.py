@@ -47,6 +47,8 @@ class State:
     """While a checkpointed region is being run again: the number of the moment it began. [NOTE side-effects-once]"""
     early_stop: bool | None = None
     """What `set_checkpoint_early_stop` says, where it says anything."""
+    remat: str | None = None
+    """The same of `set_checkpoint_remat`."""
     checkpoint_debug: bool | None = None
     """The same of `set_checkpoint_debug_enabled`."""
     group: Run | None = None

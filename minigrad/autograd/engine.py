@@ -51,8 +51,9 @@ class Run:
         self._tables = None
 
 
-def _reachable(roots: Sequence[Any], fixed: frozenset[Any]) -> tuple[list[Node], dict[Tensor, int]]:
-    """All nodes that the roots lead to without `fixed` ones, the oldest first; and the leaves, with how many edges to each."""
+def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
+              since: int = 0) -> tuple[list[Node], dict[Tensor, int]]:
+    """All nodes that the roots lead to, without `fixed` and older ones, oldest first; and the leaves, with edges to each."""
     seen = {*roots, *fixed}
     todo = [target for target in seen - fixed if type(target) is not Tensor]
     nodes: list[Node] = []
@@ -63,7 +64,7 @@ def _reachable(roots: Sequence[Any], fixed: frozenset[Any]) -> tuple[list[Node],
         for target in node.targets:
             if type(target) is Tensor:
                 leaves[target] = leaves.get(target, 0) + 1
-            elif target not in seen:
+            elif target not in seen and target.number > since:
                 seen.add(target)
                 todo.append(target)
     nodes.sort(key=attrgetter("number"))
@@ -96,16 +97,11 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     state = current()
     if state.watchers:
         tell(state.watchers, "backward", owner, None)
-    off = state.grad_off - {owner} if create_graph else state.grad_off | {owner}
-    with using(state._replace(grad_off=off, run=Run(partial=edges is not None and state.run is None))):
-        walk = _Walk(roots, edges, fixed, create_graph=create_graph, retain_graph=retain_graph)
-        for target, nr, ct in roots:
-            if not create_graph and ct.owner is owner:
-                ct = below(ct)  # noqa: PLW2901
-            if ct.owner is None:
-                storage_of(ct)  # the caller may know this memory
-            walk.arrive(target, nr, ct)
-        walk.go()
+    nodes, leaves = reachable([target for target, _, _ in roots], fixed)
+    if edges is None and state.recomputing is not None:
+        nodes = [node for node in nodes if not done_before(node)]
+    walk = Walk(nodes, leaves, edges, create_graph=create_graph, retain_graph=retain_graph)
+    walk.run(owner, roots)
     if edges is None:
         return []
     found = [walk.captured.get(e) for e in edges]
@@ -117,7 +113,7 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     return found
 
 
-class _Walk:
+class Walk:
     """Cotangents on their way: what has arrived at each target, keyed by the target, or (target, nr) for later outputs."""
 
     __slots__ = ("accumulates", "arrived", "captured", "consumers", "create_graph", "edges", "nodes", "retain_graph", "special",
@@ -128,9 +124,9 @@ class _Walk:
     wanted: set[Any] | None
     """The targets on the way to what was asked for; None where all are."""
 
-    def __init__(self, roots: Sequence[tuple[Any, int, Tensor]], edges: list[tuple[Any, int]] | None, fixed: frozenset[Any], *,
+    def __init__(self, nodes: list[Node], leaves: dict[Tensor, int], edges: list[tuple[Any, int]] | None, *,
                  create_graph: bool, retain_graph: bool) -> None:
-        self.nodes, self.consumers = _reachable([target for target, _, _ in roots], fixed)
+        self.nodes, self.consumers = nodes, leaves
         self.edges = set(edges or ())
         self.special = {target for target, _ in self.edges}
         self.accumulates = edges is None
@@ -141,6 +137,19 @@ class _Walk:
         self.captured: dict[tuple[Any, int], Tensor] = {}
         self.create_graph = create_graph
         self.retain_graph = retain_graph
+
+    def run(self, owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]) -> None:
+        """Start from the roots and go, with the level recording or not."""
+        state = current()
+        off = state.grad_off - {owner} if self.create_graph else state.grad_off | {owner}
+        with using(state._replace(grad_off=off, run=Run(partial=not self.accumulates and state.run is None))):
+            for target, nr, ct in roots:
+                if not self.create_graph and ct.owner is owner:
+                    ct = below(ct)  # noqa: PLW2901
+                if ct.owner is None:
+                    storage_of(ct)  # the caller may know this memory
+                self.arrive(target, nr, ct)
+            self.go()
 
     def arrive(self, target: Any, nr: int, ct: Tensor) -> None:
         """Add a cotangent to what has already arrived there."""
@@ -153,7 +162,7 @@ class _Walk:
         arrived, wanted, special, consumers, create_graph, retain_graph = (
             self.arrived, self.wanted, self.special, self.consumers, self.create_graph, self.retain_graph)
         for leaf in [target for target in arrived if type(target) is Tensor and target not in self.consumers]:
-            self._leaf(leaf)
+            self.leaf(leaf)
         nodes = self.nodes
         on_arrays = not create_graph and not watched
         unseen = not watched or not current().watchers
@@ -188,7 +197,7 @@ class _Walk:
                 if type(target) is Tensor:
                     left = consumers[target] = consumers[target] - 1
                     if not left:
-                        self._leaf(target)
+                        self.leaf(target)
 
     def _straight(self, node: Node, ct: Tensor) -> tuple[Node, Tensor]:
         """Go down on arrays while each node leads to the next one alone: the node after, its cotangent. [NOTE fast-path]"""
@@ -242,7 +251,8 @@ class _Walk:
             node.release()
         return grads
 
-    def _leaf(self, leaf: Tensor) -> None:
+    def leaf(self, leaf: Tensor) -> None:
+        """Deal with a leaf at which all has arrived."""
         ct = self.arrived.pop(leaf, None)
         if ct is None or (self.accumulates and done_before(leaf)):
             return
@@ -332,10 +342,16 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
         hook(leaf)
 
 
-def done_before(leaf: Tensor) -> bool:
-    """Whether this is a recomputation of what has accumulated into `leaf` already."""
+def age(target: Any) -> int:
+    """When a node or a leaf was made."""
+    number: int = target.nr if type(target) is Tensor else target.number
+    return number
+
+
+def done_before(target: Any) -> bool:
+    """Whether this is a recomputation of what has run that node, or accumulated into that leaf, already."""
     began = current().recomputing
-    return began is not None and leaf.node is LEAF and leaf.nr < began
+    return began is not None and age(target) < began
 
 
 def root_of(output: Tensor, ct: Tensor | None, what: str) -> tuple[Any, int, Tensor]:

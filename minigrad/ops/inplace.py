@@ -184,16 +184,16 @@ def relink(owner: Interpreter | None, x: Tensor, new: Tensor, state: State) -> N
     to = edge(new) if new.owner is owner else (None, 0)
     root = x if x.extra is None or x.extra.root is None else x.extra.root
     if root is x:
-        _set_edge(x, to)
+        set_edge(x, to)
     elif root.node is not None or to[0] is not None:
         assert x.extra is not None
-        _set_edge(root, (Overwritten(owner, (*edge(root), *to), x.extra.steps), 0))
+        set_edge(root, (Overwritten(owner, (*edge(root), *to), x.extra.steps), 0))
         tell(state.watchers, "node", owner, root.node)
     for view, again in views_of(root):
-        _set_edge(view, edge(again(root)) if root.node is not None else (None, 0))
+        set_edge(view, edge(again(root)) if root.node is not None else (None, 0))
 
 
-def _set_edge(x: Tensor, to: tuple[Any, int]) -> None:
+def set_edge(x: Tensor, to: tuple[Any, int]) -> None:
     """Give `x` another edge.  What retain_grad asked for is the gradient of the new value; hooks stay with the old one."""
     old = x.node
     if isinstance(old, Node) and old.hooks is not None and isinstance(to[0], Node):

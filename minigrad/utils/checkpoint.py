@@ -1,6 +1,7 @@
 """checkpoint: keep a region's inputs instead of what it saves, and run it again when a backward asks.
 
-Here is the public interface; how it works is in minigrad/recompute.py, and of the reentrant variant in minigrad/reentrant.py.
+Here is the public interface; how it works is in minigrad/recompute.py, for higher orders in minigrad/remat.py, and of the
+reentrant variant in minigrad/reentrant.py.
 
 Source: torch.utils.checkpoint.
 """
@@ -12,12 +13,12 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, Refusal
-from ..recompute import Frame
+from ..recompute import Frame, records
 from ..reentrant import CheckpointFunction, check_backward_validity, detach_variable, reentrant
 from ..region import Region
-from ..state import State, current, using
-from ..tensor import next_number
-from .checkpoint_contexts import GraphExecGroup, set_checkpoint_debug_enabled, set_checkpoint_early_stop
+from ..remat import every
+from ..state import current
+from .checkpoint_contexts import GraphExecGroup, set_checkpoint_debug_enabled, set_checkpoint_early_stop, set_checkpoint_remat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckpointError", "CheckpointFunction", "GraphExecGroup", "check_backward_validity", "checkpoint",
            "checkpoint_sequential", "detach_variable", "is_recomputing", "noop_context_fn", "set_checkpoint_debug_enabled",
-           "set_checkpoint_early_stop"]
+           "set_checkpoint_early_stop", "set_checkpoint_remat"]
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
@@ -35,7 +36,7 @@ def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManag
 
 def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reentrant: bool = False,
                context_fn: Any = noop_context_fn, determinism_check: str = "default", debug: bool = False,
-               early_stop: bool = True, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
+               early_stop: bool = True, preserve_rng_state: bool = True, remat: str = "first", **kwargs: Any) -> Any:
     """Return function(*args, **kwargs), saving the inputs only; a backward runs the function again.
 
     args, kwargs: any pytrees; tensors in them are saved (through the hooks in force), captured tensors are reached again
@@ -43,13 +44,15 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
     determinism_check: "default" compares number, shape, dtype and device of what is saved, "values" checksums too and names the
     first op that differs, "none" nothing; debug: each recomputation, and its errors, show the ops of both runs;
     early_stop: stop as soon as all that is needed is there; use_reentrant: torch's first variant, with its limits.
+    remat: "first" keeps what the region's backward saves, "every" makes that backward a region too: at order k the inputs
+    and k cotangents are kept, and the function has run k + 1 times. [NOTE remat-every]
     Raises CheckpointError, in the backward, where the second run differs or reads what was modified meanwhile.
     Source: torch.utils.checkpoint.checkpoint.
     """
     if function is None:
         return lambda f: functools.wraps(f)(functools.partial(
             checkpoint, f, use_reentrant=use_reentrant, context_fn=context_fn, determinism_check=determinism_check,
-            debug=debug, early_stop=early_stop, preserve_rng_state=preserve_rng_state))
+            debug=debug, early_stop=early_stop, preserve_rng_state=preserve_rng_state, remat=remat))
     if use_reentrant:
         return reentrant(function, args, kwargs, preserve_rng_state=preserve_rng_state,
                          plain=context_fn is noop_context_fn and not debug)
@@ -57,28 +60,21 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
         msg = f"determinism_check must be 'default', 'values' or 'none', found {determinism_check!r}."
         raise ValueError(msg)
     state = current()
+    remat = state.remat or remat
+    if remat not in ("first", "every"):
+        msg = f"remat must be 'first' or 'every', found {remat!r}."
+        raise ValueError(msg)
     forward, again = context_fn()
-    if not _records(state):
+    if not records(state):
         with forward:
             return function(*args, **kwargs)
     if state.hooks_disabled is not None:
         raise Refusal(state.hooks_disabled)
     region = Region(preserve_rng_state=preserve_rng_state, around=again)
-    frame = Frame(function, (args, kwargs), state, region, determinism_check=determinism_check,
+    frame = Frame(function, (args, kwargs), state, region, determinism_check=determinism_check, edges=remat == "every",
                   debug=debug if state.checkpoint_debug is None else state.checkpoint_debug,
                   early_stop=early_stop if state.early_stop is None else state.early_stop)
-    watchers = state.watchers if frame.log is None else (frame.log, *state.watchers)
-    try:
-        with using(state._replace(hooks=frame, watchers=watchers, regions=(region, *state.regions))), forward:
-            return function(*args, **kwargs)
-    finally:
-        region.ended = next_number()
-
-
-def _records(state: State) -> bool:
-    """Whether any level on the stack records."""
-    off = state.grad_off
-    return None not in off or any(me not in off and not me.transparent for me in state.levels)
+    return (every if remat == "every" else Frame.run)(frame, args, kwargs, forward)
 
 
 def is_recomputing() -> bool:

@@ -55,6 +55,16 @@ class set_checkpoint_debug_enabled(_Switch):  # noqa: N801  torch spells it so
         return {"checkpoint_debug": self.enabled}
 
 
+class set_checkpoint_remat(_Switch):  # noqa: N801  as its siblings
+    """Within this context every checkpoint has remat="first", or "every", whatever its own remat says."""
+
+    def __init__(self, remat: str) -> None:
+        self.remat = remat
+
+    def _changes(self) -> dict[str, Any]:
+        return {"remat": self.remat}
+
+
 class GraphExecGroup(_Switch):
     """The backwards within this context are one run to checkpoint: together they run a region again once. [NOTE one-group]
 

@@ -39,6 +39,7 @@ autograd.function_call
 autograd.function
 region offload oplog
 recompute reentrant streamed utils.checkpoint_contexts
+remat
 autograd.graph utils.checkpoint utils._python_dispatch
 arguments
 func
@@ -73,7 +74,7 @@ LATE = {
 }
 """What is imported inside functions, against the order, and why."""
 
-KNOWS_NO_TRANSFORM = ["utils.checkpoint", "recompute", "region", "offload", "graph.node", "graph.plan", "graph.saved",
+KNOWS_NO_TRANSFORM = ["utils.checkpoint", "recompute", "remat", "region", "offload", "graph.node", "graph.plan", "graph.saved",
                       "graph.record", "autograd.engine"]
 
 FROM_OPS = {

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from weakref import WeakKeyDictionary
 
-from minigrad import accelerator, offload, pinned, recompute, reentrant, region, simulated, state, streamed
+from minigrad import accelerator, offload, pinned, recompute, reentrant, region, remat, simulated, state, streamed
 from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode
 from minigrad.backend import CPU
 from minigrad.graph import saved
@@ -116,10 +116,10 @@ def escaped_batches_mean_their_value():
 
 def nodes_in_depth_first_order():
     """The engine runs nodes in the order in which a depth-first walk meets them."""
-    reachable = engine._reachable
+    reachable = engine.reachable
 
-    def walk(roots, fixed):
-        _, ends = reachable(roots, fixed)
+    def walk(roots, *fixed, **since):
+        _, ends = reachable(roots, *fixed, **since)
         order, todo = {}, list(reversed(roots))
         while todo:
             node = todo.pop()
@@ -127,7 +127,7 @@ def nodes_in_depth_first_order():
                 order[node] = None
                 todo.extend(reversed(node.targets))
         return list(reversed(order)), ends
-    return replaced(engine, _reachable=walk)
+    return replaced(engine, reachable=walk)
 
 
 def views_that_are_not_told():
@@ -278,7 +278,7 @@ def inputs_of_every_level():
 
 def arguments_with_edges():
     """The arguments of a recomputation are those of the forward, with their edges."""
-    return replaced(recompute, _fresh=lambda x: x)
+    return replaced(recompute, _fresh=lambda x, edges: x)
 
 
 def captured_tensors_unchecked():
@@ -362,6 +362,71 @@ def groups_that_do_nothing():
 def a_second_graph_without_border():
     """The graph that a reentrant region records when it runs again leads on into what it captured."""
     return replaced(reentrant, _end=lambda target, nr, began, ends: (target, nr))
+
+
+# ---------------------------------------------------------------- remat="every"
+def backwards_that_save_plainly():
+    """The backward of a region is no region: what torch does, and remat="first"."""
+    return replaced(remat, _as_region=lambda like, function, *args: function(*args))
+
+
+class _Recorded(remat.RegionNode):
+    """It keeps the nodes that the forward recorded, and walks those."""
+
+    __slots__ = ("recorded",)
+
+    def release(self):
+        pass
+
+
+@contextmanager
+def recorded_nodes_cut_into_regions():
+    """The nodes of the first run are not recorded again: the region's backward walks them, and takes what they saved."""
+    cut = remat._cut
+
+    def _cut(frame, owner, out, began):
+        ends = remat._ends(out, owner, began)
+        edges = remat._edges(ends)
+        cut(frame, owner, out, began)
+        if ends and isinstance(ends[0].node, _Recorded):
+            ends[0].node.recorded = edges, began
+
+    def backward(frame, owner, slots, outs, border, given, asked, *, create_graph):
+        node = next(node for node in made if node.frame is frame and node.owner is owner)
+        edges, began = node.recorded
+
+        def back(*cts):
+            nodes, leaves = engine.reachable([target for target, _ in edges], since=began)
+            walk = remat._Local(nodes, leaves, asked, create_graph=create_graph, retain_graph=True)
+            walk.run(owner, [(*edges[nr], ct) for nr, ct in zip(given, cts, strict=True)])
+            return [walk.arrived.get((target, nr) if nr else target) for target, nr in asked]
+        return back
+
+    def noted(*args):
+        made.append(_Recorded(*args))
+        return made[-1]
+
+    made = []
+    with replaced(remat, _cut=_cut, RegionNode=noted, _backward=backward):
+        yield
+
+
+def walks_that_leave_the_region():
+    """The walk of a region's backward does not end where the region began, but goes on to the leaves."""
+    def further(roots, *fixed, since=0):
+        return engine.reachable(roots, *fixed)
+    border = remat._border
+    return replaced(remat, reachable=further, _border=lambda nodes, began: border([n for n in nodes if n.number > began], began))
+
+
+def second_runs_that_may_save_more():
+    """More saves than the forward made are no error where the second run could have stopped early, as with remat="first"."""
+    return replaced(remat.Recording, exact=False)
+
+
+def second_runs_that_keep_for_every_level():
+    """In a second run the levels below keep their saves too, instead of saving with the region that the backward is."""
+    return replaced(remat.Recording, manager=lambda self, owner: self if owner is self.level else None)
 
 
 # ---------------------------------------------------------------- save_on_cpu

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from contextlib import contextmanager
 from types import FunctionType
-from weakref import ref
+from weakref import WeakSet, ref
 
 import minigrad as mg
 from minigrad.autograd.graph import saved_tensors_hooks
@@ -17,6 +17,7 @@ from minigrad.simulated import SIM
 from minigrad.state import Watcher, current, using
 from minigrad.tensor import bottom
 from minigrad.utils._python_dispatch import TorchDispatchMode
+from minigrad.utils.checkpoint import checkpoint
 
 
 def t(data, **options):
@@ -201,3 +202,43 @@ def _is_ours(x):
 
 def _name(x):
     return x.__qualname__ if isinstance(x, FunctionType) else type(x).__name__
+
+
+class Kept(saved_tensors_hooks):
+    """Identity hooks that know which memories they keep, those of numbers (0-d tensors) not counted."""
+
+    def __init__(self):
+        self._alive = WeakSet()
+        super().__init__(self._pack, lambda packed: packed.x)
+
+    def _pack(self, x):
+        packed = _Packed(x)
+        self._alive.add(packed)
+        return packed
+
+    def count(self):
+        """How many distinct ones."""
+        return len({packed.x.untyped_storage() for packed in self._alive if packed.x.ndim})
+
+
+class _Packed:
+    __slots__ = ("__weakref__", "x")
+
+    def __init__(self, x):
+        self.x = x
+
+
+def arrays_kept(f, n):
+    """The arrays kept at level 0 to differentiate f, its gradient, the gradient of that, ... n times; all stay referenced."""
+    x = mg.linspace(0.3, 0.8, 50, dtype=mg.float64).requires_grad_()
+    with (kept := Kept()):
+        sums, found = [f(x).sum()], [kept.count()]
+        for _ in range(n):
+            sums.append(mg.autograd.grad(sums[-1], x, create_graph=True)[0].sum())
+            found.append(kept.count())
+    return found
+
+
+def every(f):
+    """The region around f whose backward is a region at every order."""
+    return lambda *args, **kwargs: checkpoint(f, *args, remat="every", **kwargs)

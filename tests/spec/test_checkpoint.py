@@ -778,6 +778,23 @@ def test_a_backward_inside_a_region_accumulates_once():
     assert run(checkpoint) == pytest.approx(run(lambda f, x: f(x)))
 
 
+@pytest.mark.parametrize("remat", ["first", "every"])
+@pytest.mark.parametrize("captured", [False, True])
+def test_a_backward_inside_that_leaves_the_region_runs_what_is_outside_once(captured, remat):
+    """[NOTE side-effects-once] C8: once in the forward, once for the region; torch runs its hooks a third time."""
+    x, runs = t(2.0, requires_grad=True), []
+    outside = x * 1
+    outside.register_hook(lambda g: runs.append(1))
+
+    def region(*given):
+        a = outside if captured else given[0]
+        b = mg.sin(a * a)
+        b.backward(retain_graph=True)
+        return mg.sin(b)
+    checkpoint(region, *([] if captured else [outside]), remat=remat).backward()
+    assert len(runs) == 2
+
+
 def test_regions_may_accumulate_into_one_leaf_before_any_of_them_runs_again():
     """[NOTE side-effects-once] C8 [NOTE captured-tensors]: a gradient that is accumulated into is not read by the region."""
     def run(wrap):

@@ -22,7 +22,20 @@ from minigrad.func import grad, jvp, linearize, vjp, vmap
 from minigrad.state import current, using
 from minigrad.utils.checkpoint import GraphExecGroup, checkpoint
 from tests.spec import counterexamples as broken
-from tests.spec.instruments import Alive, Counted, Packed, Tape, chain, forget_streams, nth, see_tangent, sin_sin, t
+from tests.spec.instruments import (
+    Alive,
+    Counted,
+    Packed,
+    Tape,
+    arrays_kept,
+    chain,
+    every,
+    forget_streams,
+    nth,
+    see_tangent,
+    sin_sin,
+    t,
+)
 
 # derivatives of sin(sin x) at 5, in closed form
 S, C = math.sin(5.0), math.cos(5.0)
@@ -457,25 +470,6 @@ def test_counting_the_inputs_of_every_level_hands_out_another_regions_input():
         assert close(program(), 2 + 3 * math.cos(0.7))
 
 
-def test_arguments_with_edges_run_the_graph_outside_once_more():
-    """[NOTE arguments-are-fresh] C4: a backward inside the region reaches out of its recomputation."""
-    def program():
-        x, runs = t(2.0, requires_grad=True), []
-        a = x * 1
-        a.register_hook(lambda g: runs.append(g.item()))
-
-        def region(a):
-            b = mg.sin(a * a)
-            b.backward(retain_graph=True)
-            return mg.sin(b)
-        checkpoint(region, a).backward()
-        return len(runs)
-
-    assert program() == 2
-    with broken.arguments_with_edges():
-        assert program() == 3
-
-
 def test_arguments_with_edges_keep_the_graph_outside_alive(no_gc):
     """[NOTE arguments-are-fresh] C4."""
     def freed():
@@ -647,6 +641,69 @@ def test_recomputed_values_that_are_kept_are_alive_at_the_leaf(no_gc):
     assert alive_at_the_leaf() == 0
     with broken.recomputed_values_kept():
         assert alive_at_the_leaf() == 5
+
+
+# ---------------------------------------------------------------- remat="every"
+def test_backwards_that_save_plainly_keep_all_from_the_second_order_on():
+    """[NOTE remat-every] C11."""
+    with broken.backwards_that_save_plainly():
+        assert arrays_kept(every(chain(10)), 2) == [1, 29, 76]
+
+
+def test_recorded_nodes_cut_into_regions_keep_the_gradients_of_what_they_saved():
+    """[NOTE remat-every] C11: what the first run saved leads to the first run's nodes, so its gradients leave the region."""
+    with broken.recorded_nodes_cut_into_regions():
+        assert arrays_kept(every(chain(10)), 2) == [1, 2, 29]
+
+
+def test_walks_that_leave_the_region_run_the_graph_outside_twice():
+    """[NOTE remat-every] C11."""
+    def visits():
+        x, seen = t(0.7, requires_grad=True), []
+        y = x + 1
+        y.register_hook(lambda g: seen.append(1))
+        (every(lambda x, y: mg.sin(x * y))(x, y) + y).backward()
+        return len(seen)
+
+    assert visits() == 1
+    with broken.walks_that_leave_the_region():
+        assert visits() == 2
+
+
+def test_second_runs_that_may_save_more_give_the_derivative_of_another_function():
+    """[NOTE remat-every] C11 C7."""
+    def program():
+        x, runs = t(0.7, requires_grad=True), []
+
+        def region(x):
+            runs.append(1)
+            return chain(len(runs))(x)
+        every(region)(x).backward()
+        return x.grad.item()
+
+    with pytest.raises(CheckpointError, match="trying to save more tensors"):
+        program()
+    with broken.second_runs_that_may_save_more():
+        assert program() == pytest.approx(math.cos(0.7) * math.cos(math.sin(0.7)))      # cos 0.7 was asked for
+
+
+def test_second_runs_that_keep_for_every_level_hold_the_whole_region_to_the_end(no_gc):
+    """[NOTE remat-every] C11: how many of six values are alive when the backward of the region, recorded below, is nearly done."""
+    def alive_at_the_end():
+        alive, found = Alive(), []
+
+        def region(x):
+            h = mg.sin(x)
+            h.register_hook(lambda g: found.append(alive.count()))
+            for _ in range(6):
+                h = alive.see(mg.sin(h))
+            return h
+        grad(lambda x: grad(lambda x: checkpoint(region, x, remat="every"))(x))(t(0.7))
+        return found[0]
+
+    assert alive_at_the_end() == 1
+    with broken.second_runs_that_keep_for_every_level():
+        assert alive_at_the_end() == 5
 
 
 # ---------------------------------------------------------------- save_on_cpu
