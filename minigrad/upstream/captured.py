@@ -1,0 +1,87 @@
+"""What a region reads besides its arguments, when it is run again after levels have exited.
+
+A tensor whose level has exited means its value: the rerun would not record with it what the forward recorded.  So the forward
+notes the layers of every tensor that it meets, and the rerun meets a fresh tensor of the same layers in its place.
+
+Upstream: closure conversion would find the same tensors before the region runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from .layers import one_down, peel, rewrapped
+from .levels import dual_level
+from .private import is_dead, is_wrapped, tree_map_only
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from .layers import Layers
+
+
+class Notes(TorchFunctionMode):
+    """The layers of the tensors that a forward meets, for as long as those are alive; None for what it made itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known = WeakTensorKeyDictionary()
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        for x in _tensors((args, *kwargs.values())):
+            self.note(x)
+        out = func(*args, **kwargs)
+        for x in _tensors((out,)):
+            self.known.setdefault(x, None)
+        return out
+
+    def note(self, x: torch.Tensor) -> None:
+        """Note a tensor, and the wrapped ones in it."""
+        while x not in self.known and (is_wrapped(x) or dual_level()):
+            bases: list[torch.Tensor] = []
+            layers = peel(x, bases, edges=False)
+            self.known[x] = layers, [base.detach() if base is x else base for base in bases]
+            if not is_wrapped(x):
+                return
+            x = one_down(x)
+
+
+class Again(TorchFunctionMode):
+    """Put fresh tensors in the place of noted ones."""
+
+    def __init__(self, notes: Notes) -> None:
+        super().__init__()
+        self._notes = notes.known
+        self.fresh = WeakTensorKeyDictionary()
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        args, kwargs = tree_map_only(torch.Tensor, self.again, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+    def again(self, x: torch.Tensor) -> torch.Tensor:
+        """What stands for a tensor in the rerun."""
+        if x in self.fresh:
+            return self.fresh[x]
+        note: tuple[Layers, list[torch.Tensor]] | None = self._notes.get(x)
+        if note is not None:
+            layers, bases = note
+            found = self.fresh[x] = layers.fresh(iter(bases))
+            return found
+        if not is_wrapped(x) or is_dead(x):
+            return x
+        inner = one_down(x)
+        found = self.again(inner)
+        return x if found is inner else rewrapped(x, found)
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for x in values:
+        if isinstance(x, torch.Tensor):
+            yield x
+        elif isinstance(x, (list, tuple)):
+            yield from _tensors(x)

@@ -1,0 +1,266 @@
+"""Recomputation: a region's saves become slots, and a backward that asks for one runs the region again.
+
+    pack     a base tensor that the region saves becomes a slot, numbered for each level: (level, index)
+    unpack   the first slot that a backward run asks for runs the region again, at fresh levels like those of its forward, and
+             fills the slots of the level that asked; each value is dropped as it is handed out
+
+Recomputation is for data only: each layer's edges were never lost, so nothing here connects graphs, and an order-n derivative
+costs at most n recomputations.
+
+Upstream: _CheckpointFrame and NOTE [Nestable Checkpoint] in torch/utils/checkpoint.py, whose six rules hold.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import torch
+from torch.utils.checkpoint import CheckpointError
+
+from .captured import Again, Notes
+from .effects import rerunning
+from .hooks import INPUTS, Entry, Hooks, Packed, check, entered
+from .layers import peel
+from .levels import Stack, below, depth, standing
+from .private import engine, get_stack, graph_group, graph_task, tree_flatten, tree_unflatten
+from .surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+
+class Settings:
+    """How a region is to be run again, and checked."""
+
+    __slots__ = ("again", "early_stop", "explain", "look", "preserve_rng_state")
+
+    def __init__(self, *, again: AbstractContextManager[Any] | None, early_stop: bool,
+                 explain: Callable[[CheckpointError], None] | None, look: Callable[[torch.Tensor], Any],
+                 preserve_rng_state: bool) -> None:
+        self.again = again
+        self.early_stop = early_stop
+        self.explain = explain
+        self.look = look
+        self.preserve_rng_state = preserve_rng_state
+
+
+class Slot:
+    """What a node keeps of a base tensor: its place in the frame, and what it must look like."""
+
+    __slots__ = ("__weakref__", "looks", "values")
+
+    def __init__(self, looks: Any) -> None:
+        self.looks = looks
+        self.values: dict[Any, torch.Tensor] = {}
+        """Recomputed, for a backward run."""
+
+
+class Held:
+    """A base tensor of an argument, with the version check of plain saving."""
+
+    __slots__ = ("_tensor", "_version")
+
+    def __init__(self, x: torch.Tensor) -> None:
+        with below():
+            self._tensor = x.detach()
+        self._version = x._version
+
+    def value(self) -> torch.Tensor:
+        """The tensor; RuntimeError where it was written to."""
+        check(self._tensor, self._version)
+        return self._tensor
+
+
+class Holding(Hooks):
+    """Where arguments go if nobody outside manages them."""
+
+    def pack(self, base: torch.Tensor, level: int) -> Held:
+        return Held(base)
+
+    def unpack(self, packed: Held, asking: int) -> torch.Tensor:
+        return packed.value()
+
+
+_HOLDING = Holding()
+
+
+class Argument(Packed):
+    """An argument, to come back fresh: with each layer's flag and no edges, so an inner backward ends at the border."""
+
+    __slots__ = ("original",)
+
+    def __init__(self, x: torch.Tensor, outside: Entry | None) -> None:
+        bases: list[torch.Tensor] = []
+        layers = peel(x, bases, edges=False)
+        super().__init__(layers, bases, (outside and outside.manager(INPUTS)) or _HOLDING, INPUTS)
+        self.original = ref(x)
+
+
+class Frame(Hooks):
+    """One checkpointed call: the hooks of its region in the forward, and the way to run it again.
+
+    It manages the saves of the levels on the stack at its entry. A level entered inside is the region's own business.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], settings: Settings) -> None:
+        self.function = function
+        self.settings = settings
+        self.stack = Stack()
+        self.depth = len(self.stack.levels)
+        leaves, self._spec = tree_flatten((args, kwargs))
+        self.around = Surroundings(leaves, preserve_rng_state=settings.preserve_rng_state)
+        self.notes = Notes() if self.depth or self.stack.dual else None
+        self.slots: dict[int, list[ref[Slot]]] = {}
+        self.closed = False
+        """Whether the forward has ended: until then an inner backward may ask for a recomputation."""
+        outside = entered()
+        self._leaves = [Argument(x, outside) if isinstance(x, torch.Tensor) else x for x in leaves]
+
+    # ------------------------------------------------------------ forward
+    def run(self, here: AbstractContextManager[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The forward, in a context."""
+        try:
+            with Entry(self), self.notes or nullcontext(), here:
+                return self.function(*args, **kwargs)
+        finally:
+            self.closed = True
+        msg = "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception of the forward"
+        raise RuntimeError(msg)
+
+    def manages(self, level: int) -> bool:
+        return level <= self.depth if level != INPUTS else not self.own_level()
+
+    def own_level(self) -> bool:
+        """Whether a grad level was entered since: it may ask for an inner region's inputs while the forward still runs."""
+        return depth() > self.depth and any(i.key().name == "Grad" for i in get_stack()[self.depth:])
+
+    def pack(self, base: torch.Tensor, level: int) -> Slot:
+        slot = Slot(self.settings.look(base))
+        self.slots.setdefault(level, []).append(ref(slot))
+        return slot
+
+    # ------------------------------------------------------------ backward
+    def unpack(self, packed: Slot, asking: int) -> torch.Tensor:
+        run = graph_group() or graph_task()
+        value = packed.values.pop(run, None)
+        if value is not None:
+            return value
+        try:
+            self.recompute(Refill(self, asking, run, packed))
+        except CheckpointError as error:
+            if self.settings.explain is not None:
+                self.settings.explain(error)
+            raise
+        return packed.values.pop(run)
+
+    def recompute(self, refill: Refill) -> None:
+        """Run the region as it ran in the forward, and fill slots."""
+        bases = [x.bases(refill.asking) if isinstance(x, Argument) else None for x in self._leaves]
+        with standing(0):
+            self.around.context.copy().run(self._again, refill, bases)
+            refill.finish()
+
+    def _again(self, refill: Refill, bases: list[Any]) -> None:
+        with ExitStack() as exits:
+            exits.enter_context(self.around.restored())
+            exits.enter_context(self.stack.entered())
+            exits.enter_context(rerunning())
+            leaves = [x.fresh(b) if isinstance(x, Argument) else x for x, b in zip(self._leaves, bases, strict=True)]
+            if self.notes is not None and self.stack.left:
+                again = exits.enter_context(Again(self.notes))
+                for x, new in zip(self._leaves, leaves, strict=True):
+                    if isinstance(x, Argument) and (old := x.original()) is not None:
+                        again.fresh[old] = new
+            exits.enter_context(Entry(refill, alone=True))
+            exits.enter_context(self.settings.again or nullcontext())
+            args, kwargs = tree_unflatten(leaves, self._spec)
+            try:
+                self.function(*args, **kwargs)
+            except Stop as stop:
+                if stop.refill is not refill:
+                    raise
+
+
+# ---------------------------------------------------------------- running again
+class Stop(BaseException):
+    """All that is needed is there.  Not an Exception, so that the region's own handlers let it pass."""
+
+    def __init__(self, refill: Refill) -> None:
+        super().__init__()
+        self.refill = refill
+
+
+_NO_RUN = -1  # something unpacks outside of a backward run: it gets what it asks for
+
+
+class Refill(Hooks):
+    """The hooks of a recomputation: saves of one level, and inputs of inner regions, fill slots; others are the rerun's own."""
+
+    def __init__(self, frame: Frame, asking: int, run: Any, wanted: Slot) -> None:
+        self.frame = frame
+        self.asking = asking
+        self._run = run
+        self._counts: dict[int, int] = {}
+        self._filled: list[tuple[Slot, torch.Tensor, int]] = []
+        self._missing = {
+            (level, index): slot for level in {asking, INPUTS} for index, r in enumerate(frame.slots.get(level, ()))
+            if (slot := r()) is not None and run not in slot.values and (run != _NO_RUN or slot is wanted)}
+
+    def manages(self, level: int) -> bool:
+        return level == self.asking or (level == INPUTS and not self.frame.own_level())
+
+    def pack(self, base: torch.Tensor, level: int) -> torch.Tensor:
+        index = self._counts.get(level, 0)
+        self._counts[level] = index + 1
+        value = base.detach() if level == 0 else base
+        slot = self._missing.pop((level, index), None)
+        settings, closed = self.frame.settings, self.frame.closed
+        if slot is not None:
+            looks = settings.look(base)
+            if looks != slot.looks:
+                raise CheckpointError(_DIFFERENT.format(where=_where(level), index=index, was=slot.looks, now=looks))
+            self._filled.append((slot, value, value._version))
+            if not self._missing and (settings.early_stop or not closed):  # never ahead of the forward
+                raise Stop(self)
+        elif closed and not settings.early_stop and index >= len(self.frame.slots.get(level, ())):
+            raise CheckpointError(_MORE.format(where=_where(level), known=index))
+        return value
+
+    def unpack(self, packed: torch.Tensor, asking: int) -> torch.Tensor:
+        return packed
+
+    def finish(self) -> None:
+        """Hand out what was recomputed, as data; CheckpointError where something was not."""
+        filled, self._filled = self._filled, []
+        for slot, value, version in filled:
+            check(value, version)
+            slot.values[self._run] = value.detach()
+        if self._missing:
+            level = next(iter(self._missing))[0]
+            known, got = len(self.frame.slots[level]), self._counts.get(level, 0)
+            raise CheckpointError(_FEWER.format(where=_where(level), known=known, got=got))
+        if graph_task() == self._run != _NO_RUN:
+            engine.queue_callback(partial(_drop, [ref(slot) for slot, _, _ in filled], self._run))
+
+
+def _drop(slots: list[ref[Slot]], run: Any) -> None:
+    """Recomputed values live for one backward run."""
+    for r in slots:
+        if (slot := r()) is not None:
+            slot.values.pop(run, None)
+
+
+def _where(level: int) -> str:
+    return "inputs of inner regions" if level == INPUTS else f"level {level}"
+
+
+_FEWER = ("torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+          "Number of tensors saved during forward: {known} ({where})\nNumber of tensors saved during recomputation: {got}.")
+_MORE = ("torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass.\n"
+         "Number of tensors saved during forward: {known} ({where}).")
+_DIFFERENT = ("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
+              "forward pass.\ntensor at position {index} ({where}):\nsaved metadata: {was}\nrecomputed metadata: {now}")

@@ -1,0 +1,195 @@
+"""The stack of transforms: which levels it has, standing further down in it, and building one like it again.
+
+    standing(depth)   run below a level, whatever dispatch state its kernel left behind; depth 0 is below every transform
+    Stack             what must be known of a stack to enter one like it, after its levels have exited
+
+Upstream: aten/src/ATen/functorch/DynamicLayer.cpp, torch/_functorch/pyfunctorch.py.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import reduce
+from operator import or_
+from threading import local
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd import forward_ad
+
+from .private import (
+    DispatchKey,
+    DispatchKeySet,
+    current_level,
+    enter_functionalize,
+    enter_grad,
+    enter_jvp,
+    enter_vmap,
+    excluded_keys,
+    exit_functionalize,
+    exit_grad,
+    exit_jvp,
+    exit_vmap,
+    force_keys,
+    get_stack,
+    included_keys,
+    is_dead,
+    is_forward_mode,
+    pop_layer,
+    push_layer,
+    set_forward_mode,
+    wrap_for_grad,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+
+def _keys(*names: str) -> Any:
+    return reduce(or_, (DispatchKeySet(getattr(DispatchKey, name)) for name in names))
+
+
+_AUTOCAST = _keys(*[name for name in dir(DispatchKey) if name.startswith("Autocast")])
+_PLAIN = _AUTOCAST | _keys("BackendSelect", "ADInplaceOrView", "Python", "PythonTLSSnapshot", "PythonDispatcher", "PreDispatch")
+_FUNCTORCH = _keys("FuncTorchDynamicLayerFrontMode", "FuncTorchDynamicLayerBackMode")
+
+
+def depth() -> int:
+    """The number of levels on the stack; 0 is ordinary autograd."""
+    return current_level() or 0
+
+
+class standing:  # noqa: N801  a context, as torch's are
+    """Run as if the stack had only its lowest levels, in the dispatch state of ordinary code there.
+
+    The levels above stay alive.  Inside a pack hook the state is that of a kernel: what runs there without this runs at a level
+    that nobody chose.
+    """
+
+    __slots__ = ("_depth", "_guard", "_layers")
+
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
+
+    def __enter__(self) -> None:
+        include = (included_keys() & _PLAIN) | _FUNCTORCH if self._depth else included_keys() & _PLAIN
+        self._guard = force_keys(include, excluded_keys() & _AUTOCAST)
+        self._guard.__enter__()
+        self._layers = [pop_layer() for _ in range(depth() - self._depth)]
+
+    def __exit__(self, *exc: object) -> None:
+        while self._layers:
+            push_layer(self._layers.pop())
+        self._guard.__exit__(None, None, None)
+
+
+def below() -> AbstractContextManager[None]:
+    """Below every transform, wherever that is."""
+    return standing(0) if depth() else nullcontext()
+
+
+# ---------------------------------------------------------------- one level
+class Level:
+    """One entry of a stack: its number, its transform, and whether it is still there."""
+
+    __slots__ = ("_forward", "_probe", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._forward = get_stack()[number - 1].key().name == "Jvp"
+        self._probe = wrap_for_grad(_SOMETHING, number)  # dies with its level, of whatever transform
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not exited."""
+        return not is_dead(self._probe)
+
+    def tangent(self, x: torch.Tensor) -> torch.Tensor | None:
+        """The tangent of a tensor of this level, where it has tangents."""
+        return tangent_of(x, self.number) if self._forward else None
+
+
+_SOMETHING = torch.empty(0)
+
+
+class _Known(local):
+    def __init__(self) -> None:
+        self.levels: dict[int, Level] = {}
+
+
+_known = _Known()
+
+
+def level(number: int) -> Level:
+    """The level of that number that is on the stack."""
+    found = _known.levels.get(number)
+    if found is None or not found.alive:
+        found = _known.levels[number] = Level(number)
+    return found
+
+
+def dual_level() -> bool:
+    """Whether forward-mode derivatives are being taken: eagerly, or by a jvp."""
+    return forward_ad._current_level >= 0
+
+
+def tangent_of(x: torch.Tensor, depth: int) -> torch.Tensor | None:
+    """The tangent of a tensor of a level, if it has one."""
+    if not dual_level():
+        return None
+    with standing(depth):
+        return forward_ad.unpack_dual(x).tangent
+
+
+# ---------------------------------------------------------------- a stack like it
+def _again(interpreter: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """How to enter a level like that of an interpreter, and how to leave it."""
+    kind = interpreter.key().name
+    if kind == "Vmap":
+        size, randomness = interpreter.batch_size(), interpreter.randomness()
+        return lambda: enter_vmap(size, randomness), exit_vmap
+    if kind == "Functionalize":
+        views = interpreter.functionalize_add_back_views()
+        return lambda: enter_functionalize(views), exit_functionalize
+    if kind == "Jvp":
+        on = interpreter.prev_fwd_grad_mode()
+        return lambda: (set_forward_mode(on), enter_jvp()), exit_jvp
+    on = interpreter.prev_grad_mode()  # what the levels below obey: NOTE [grad and vjp interaction with no_grad]
+    return lambda: (torch.set_grad_enabled(on), enter_grad()), exit_grad
+
+
+class Stack:
+    """The levels that a region ran under, to be entered once more: the same numbers, new levels."""
+
+    __slots__ = ("_again", "_forward_mode", "dual", "levels")
+
+    def __init__(self) -> None:
+        interpreters = get_stack() if depth() else []
+        self.levels = tuple([level(i.level()) for i in interpreters])
+        self.dual = dual_level()
+        self._again = [_again(i) for i in interpreters]
+        self._forward_mode = is_forward_mode()
+
+    @property
+    def left(self) -> bool:
+        """Whether tensors from outside may have lost a layer or a tangent meanwhile."""
+        return self.dual or not all(level.alive for level in self.levels)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Enter levels like these, from below every transform."""
+        grad_mode, forward_mode = torch.is_grad_enabled(), is_forward_mode()
+        known, _known.levels = _known.levels, {}
+        with ExitStack() as exits:
+            exits.callback(setattr, _known, "levels", known)
+            exits.callback(torch.set_grad_enabled, grad_mode)
+            exits.callback(set_forward_mode, forward_mode)
+            if self.dual and not dual_level():
+                exits.enter_context(forward_ad.dual_level())
+            for enter, leave in self._again:
+                enter()
+                exits.callback(leave)
+            set_forward_mode(self._forward_mode)
+            torch.set_grad_enabled(True)
+            yield
