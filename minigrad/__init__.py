@@ -125,7 +125,7 @@ def __getattr__(name: str) -> object:
         return xlogy
     if name in ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"):
         return getattr(autograd.anomaly_mode, name)
-    if name in ("_C", "_functorch", "_vmap_internals", "cuda", "memory", "nn", "sim", "testing", "tracing", "utils"):
+    if name in ("_C", "_functorch", "_vmap_internals", "cuda", "fx", "memory", "nn", "sim", "testing", "tracing", "utils"):
         from importlib import import_module  # noqa: PLC0415  only then
 
         return import_module(f".{name}", __name__)

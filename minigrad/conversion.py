@@ -12,7 +12,7 @@ from .errors import LevelError, UsageError
 from .modes import at_base
 from .ops.creation import tensor
 from .ops.shape import clone, detach
-from .state import current, show
+from .state import current, show, tell
 from .tensor import LEAF, extra_of, next_number
 
 if TYPE_CHECKING:
@@ -39,6 +39,13 @@ def base(x: Tensor, what: str) -> Tensor:
 def seen(base: Tensor) -> Array:
     """The elements of a base tensor on the host, after all that its device was asked for."""
     return base.device.look(base.value)
+
+
+def _read(x: Tensor, what: str) -> Tensor:
+    """The tensor at the bottom, whose array leaves minigrad: whoever watches is told."""
+    found = base(x, what)
+    tell(current().watchers, "read", None, found, what)
+    return found
 
 
 def text(x: Tensor) -> str:
@@ -71,7 +78,7 @@ def numpy(x: Tensor) -> Array:
     if x.device.kind != "cpu":
         msg = f"can't convert a tensor on {x.device} to numpy. Use Tensor.cpu() to copy it to the host first."
         raise TypeError(msg)
-    return logical(x, "numpy")
+    return _read(x, "numpy").value
 
 
 def array(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -150,7 +157,7 @@ def dlpack_device(x: Tensor) -> Any:
 
 def reduced(x: Tensor) -> Any:
     """What pickle keeps: data, device and whether it is a leaf."""
-    return _unpickled, (seen(base(x, "pickle")), str(x.device), x.node is LEAF, x.extra and x.extra.role)
+    return _unpickled, (seen(_read(x, "pickle")), str(x.device), x.node is LEAF, x.extra and x.extra.role)
 
 
 def deepcopied(x: Tensor, memo: dict[int, Any]) -> Tensor:

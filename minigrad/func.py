@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import arguments, tree
 from .autograd import engine
 from .errors import UsageError
+from .functionalization import functionalize
 from .interpreters.grad import GradInterpreter
 from .interpreters.jvp import JvpInterpreter
 from .interpreters.vmap import VmapInterpreter
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from .interpreters.base import Interpreter
     from .nn.functional_call import functional_call, stack_module_state
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+__all__ = ["functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
            "stack_module_state", "strict_levels", "vjp", "vmap"]
+
 
 def __getattr__(name: str) -> object:
     """Import what belongs to modules when a program first asks for it."""

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 class HostCopy:
     """The memory of one storage, copied; and the device memory it was last brought back to, while that lives."""
 
-    __slots__ = ("array", "back", "kind")
+    __slots__ = ("__weakref__", "array", "back", "kind")
 
     def __init__(self, array: Array, store: Storage) -> None:
         tell(current().watchers, "copy", None, store.kind.device, ("to host", array.nbytes))
         self.kind = store.kind
         self.array = self.fetched(array, store)
         self.back: ref[Storage] | None = None
+        tell(current().watchers, "offload", None, self, store)
 
     def fetched(self, array: Array, store: Storage) -> Array:
         """The copy itself."""
@@ -47,6 +48,7 @@ class HostCopy:
             tell(current().watchers, "copy", None, device, ("from host", self.array.nbytes))
             store = counted_storage(device.from_host(self.array), self.kind)
             self.back = ref(store)
+            tell(current().watchers, "restore", None, self, store)
         return store
 
 

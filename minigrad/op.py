@@ -29,7 +29,8 @@ from .graph.plan import Plan
 from .graph.record import record, record_binary, record_unary
 from .modes import row_at_base
 from .state import State, below, current, show, tell, using, watched
-from .tensor import Tensor, base_tensor, fresh, link, storage_of
+from .tensor import Tensor, base_tensor, fresh, storage_of
+from .views import link
 
 if TYPE_CHECKING:
     from collections.abc import Callable

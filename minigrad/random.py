@@ -104,13 +104,17 @@ def _stream(generator: Generator) -> Generator:
 
     Not only of draws: a region that sets the stream and puts it back must also find it, when it runs again, as it was.
     """
-    state = current()
-    stream: Generator = next((copy for original, copy in state.streams if original is generator), generator)
+    state, stream = current(), stream_of(generator)
     for region in state.regions:
         region.drawn(generator, stream.place)
     if state.watchers:
         tell(state.watchers, "draw", None, generator, stream.place)
     return stream
+
+
+def stream_of(generator: Generator) -> Generator:
+    """Return the private copy that stands for a generator here, or the generator itself where none does."""
+    return next((copy for original, copy in current().streams if original is generator), generator)
 
 
 # ---------------------------------------------------------------- one generator for each device

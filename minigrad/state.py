@@ -41,6 +41,8 @@ class State:
     """Those who are told of every op: traces and checkpoint frames.  Where there are none, ops take their fast path."""
     dispatch_modes: tuple[Any, ...] = ()
     """Those who are asked to run what reaches the base, the innermost last. [NOTE dispatch-modes]"""
+    above: State | None = None
+    """Of what runs underneath every level: the state that asked for it."""
     run: Run | None = None
     """The backward run that is under way; recomputed values live as long as it does."""
     recomputing: int | None = None
@@ -155,7 +157,7 @@ def below(me: Interpreter) -> State:
 
 def underneath(state: State, **changes: Any) -> State:
     """The state at the base: under every level, level 0 too, with nothing recorded and no hooks."""
-    return state._replace(levels=(), grad_off=frozenset({None}), hooks=None, **changes)
+    return state._replace(levels=(), grad_off=frozenset({None}), hooks=None, above=state, **changes)
 
 
 def show(state: State | None = None) -> str:

@@ -106,7 +106,7 @@ class Streamed(Offloading):
 class StreamedCopy(HostCopy):
     """A host copy that is made, and brought back, on the copy stream."""
 
-    __slots__ = ("__weakref__", "arrived", "coming", "leaving", "torn", "version")
+    __slots__ = ("arrived", "coming", "leaving", "torn", "version")
 
     coming: Crossing | None
     arrived: Any
@@ -147,6 +147,7 @@ class StreamedCopy(HostCopy):
             assert self.coming is not None
             store, self.arrived = self.coming.landed()
             self.back, self.coming = ref(store), None
+            tell(current().watchers, "restore", None, self, store)
         self.wait()
         return store
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from itertools import count
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 from .backend import address, host_array
 from .errors import UsageError
@@ -24,6 +23,7 @@ from .storage import Storage, counted_storage, kind_of, new_storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from weakref import ref
 
     from .backend import Array, Device
     from .dtypes import dtype
@@ -378,23 +378,3 @@ def extra_of(x: Tensor) -> Extra:
     if x.extra is None:
         x.extra = Extra()
     return x.extra
-
-
-def link(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:
-    """Note that `view` is `step(of)`, so that an in-place op on either can update the other. [NOTE in-place]"""
-    if view is of or not isinstance(of, Tensor) or bottom(view).store is not bottom(of).store:
-        return
-    root = of
-    steps: tuple[Callable[[Tensor], Tensor], ...] = (step,)
-    if of.extra is not None and of.extra.root is not None:
-        root, steps = of.extra.root, (*of.extra.steps, step)
-    mine, its = extra_of(view), extra_of(root)
-    if mine.root is root:  # a dispatch mode has run the op that made it
-        return
-    mine.root, mine.steps = root, steps
-    if its.views is None:
-        its.views = []
-    its.views.append(ref(view))
-    if len(its.views) > its.most_views:  # forget the dead, seldom enough to cost nothing
-        its.views = [r for r in its.views if r() is not None]
-        its.most_views = 16 + 2 * len(its.views)

@@ -103,7 +103,7 @@ def _broadcast(prefix: Any, spec: Any, found: list[Any], what: str) -> None:
         if inner:
             msg = f"{what} has the structure {prefix!r}, deeper than what it is for."
             raise UsageError(msg)
-        found.extend([prefix] * _count(spec))
+        found.extend([prefix] * count(spec))
         return
     keyed = isinstance(prefix, dict)
     if len(prefix) != len(spec.children) or (keyed and set(prefix) != set(spec.keys or ())):
@@ -113,5 +113,6 @@ def _broadcast(prefix: Any, spec: Any, found: list[Any], what: str) -> None:
         _broadcast(child, sub, found, what)
 
 
-def _count(spec: Any) -> int:
-    return 1 if spec is LEAF_SPEC else sum(_count(child) for child in spec.children)
+def count(spec: Any) -> int:
+    """The number of leaves."""
+    return 1 if spec is LEAF_SPEC else sum(count(child) for child in spec.children)

@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One backward run; recomputed values live as long as it does. [NOTE recomputed-values-live-once]
+    """One backward run of a level; recomputed values live as long as it does. [NOTE recomputed-values-live-once]
 
     partial: whether a program, and not another run, asked for the gradients of some inputs only.
     """
 
-    __slots__ = ("__weakref__", "_tables", "partial")
+    __slots__ = ("__weakref__", "_tables", "owner", "partial")
 
-    def __init__(self, *, partial: bool = False) -> None:
+    def __init__(self, owner: Interpreter | None = None, *, partial: bool = False) -> None:
+        self.owner = owner
         self.partial = partial
         self._tables: WeakKeyDictionary[Any, dict[Any, dict[int, Any]]] | None = None
 
@@ -142,7 +143,7 @@ class Walk:
         """Start from the roots and go, with the level recording or not."""
         state = current()
         off = state.grad_off - {owner} if self.create_graph else state.grad_off | {owner}
-        with using(state._replace(grad_off=off, run=Run(partial=not self.accumulates and state.run is None))):
+        with using(state._replace(grad_off=off, run=Run(owner, partial=not self.accumulates and state.run is None))):
             for target, nr, ct in roots:
                 if not self.create_graph and ct.owner is owner:
                     ct = below(ct)  # noqa: PLW2901

@@ -141,6 +141,11 @@ class Call:
             return x
         return y if dy is None else guarded(me.dual(y, dy), args, self.name, 0)
 
+    def at_functional(self, me: Interpreter, args: tuple[Any, ...]) -> Any:
+        """Run it one storey down; what its own code writes to, it writes to."""
+        values = [x.value if type(x) is Tensor and x.owner is me else x for x in args]
+        return mapped(self(tuple(values)), lambda y: handle(y, values, args, lambda y: wrapper(me, y)))
+
     def at_vmap(self, me: VmapInterpreter, args: tuple[Any, ...]) -> Any:
         """Run the vmap staticmethod one storey down, or the function itself on a fresh batched level."""
         values = tuple([x.value if type(x) is Tensor and x.owner is me else x for x in args])

@@ -22,7 +22,8 @@ from ..graph.saved import save
 from ..ops.creation import zeros
 from ..ops.inplace import promote, relink
 from ..state import current, show, tell
-from ..tensor import LEAF, Tensor, alias, bottom, edge, link, next_number, storage_of, wrapper
+from ..tensor import LEAF, Tensor, alias, bottom, edge, next_number, storage_of, wrapper
+from ..views import link
 from .engine import below
 from .lost import Descent, Lost
 

@@ -241,8 +241,13 @@ def keep(value: Tensor) -> SavedTensor | SavedBase | Storage:
     if value.owner is None and value.node is None:
         return keep_base(value)
     base = value
+    values = False
     while base.owner is not None:
+        values = values or base.owner.immutable
         base = base.value
+    if values:  # a write there gives a wrapper another value, and no memory another version [NOTE functionalize]
+        found, rebuild = peel(value, edges=True)
+        value = rebuild(iter(found))
     saved = SavedTensor()
     saved.value = value
     saved.store = store = base.store if base.store is not None else storage_of(base)

@@ -28,6 +28,8 @@ class Interpreter:
     name = "level"
     transparent = True
     """Whether `requires_grad` of a wrapper is that of the tensor below: the level has no graph."""
+    immutable = False
+    """Whether no memory is written under this level: it takes every assignment to itself."""
     readable = True
     """Whether python may look at a wrapper's one value."""
 

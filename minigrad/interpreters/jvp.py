@@ -15,6 +15,7 @@ from ..ops.creation import zeros_like
 from ..ops.inplace import assign, embedded, views_of
 from ..state import current
 from ..tensor import Tensor, wrapper
+from ..views import root_of
 from .base import Interpreter
 from .duals import Given, gradients
 
@@ -70,7 +71,7 @@ class JvpInterpreter(Interpreter):
 
     def retangent(self, x: Tensor, tangent: Tensor) -> None:
         """Give `x` another tangent; through its root, where it is a view."""
-        root = x if x.extra is None or x.extra.root is None else x.extra.root
+        root = root_of(x)
         if root is x:
             x.note = tangent
         else:

@@ -19,6 +19,7 @@ from ..modes import at_base
 from ..op import OpFunction, revive, row
 from ..state import State, current, show, tell
 from ..tensor import LEAF, Extra, Tensor, edge, extra_of, next_number, peel, storage_of, written
+from ..views import root_of
 from .batching import elementwise, to_front
 from .creation import tensor, zeros_like
 from .shape import clone, sum_dims
@@ -123,7 +124,7 @@ def _writable(x: Tensor, name: str) -> Tensor:
     state = current()
     layer: Any = revive(x, state)
     while layer is not None:
-        root = layer if layer.extra is None or layer.extra.root is None else layer.extra.root
+        root = root_of(layer)
         if root.node is LEAF and layer.owner not in state.grad_off:
             what = "a leaf Variable that requires grad" if root is layer else "a view of a leaf Variable that requires grad"
             msg = (f"{what} is being used in an in-place operation ({name}). Do it under no_grad(), or on a clone. "
@@ -138,7 +139,7 @@ def assign(x: Tensor, new: Tensor) -> None:
     """Make `x` hold `new`, which has its shape, dtype and device, at every level."""
     state = current()
     x, new = revive(x, state), revive(new, state)
-    owners = [y.owner for y in (x, new) if y.owner is not None]
+    owners = [y.owner for y in (x, new) if y.owner is not None] + [me for me in state.levels if me.immutable]
     if not owners:
         _write(x, new, state)
         return
@@ -182,7 +183,9 @@ def relink(owner: Interpreter | None, x: Tensor, new: Tensor, state: State) -> N
     if owner in state.grad_off:
         return
     to = edge(new) if new.owner is owner else (None, 0)
-    root = x if x.extra is None or x.extra.root is None else x.extra.root
+    if to[0] is x:  # what was written to a leaf where nothing records
+        return
+    root = root_of(x)
     if root is x:
         set_edge(x, to)
     elif root.node is not None or to[0] is not None:
@@ -209,7 +212,7 @@ def views_of(root: Tensor) -> list[tuple[Tensor, Callable[[Tensor], Tensor]]]:
     if root.extra is None or root.extra.views is None:
         return []
     alive = [v for v in (r() for r in root.extra.views) if v is not None]
-    return [(v, lambda x, steps=v.extra.steps: _along(x, steps)) for v in alive if v.extra is not None]  # type: ignore[misc]
+    return [(v, lambda x, steps=v.extra.steps: along(x, steps)) for v in alive if v.extra is not None]  # type: ignore[misc]
 
 
 def is_view(x: Tensor) -> bool:
@@ -222,7 +225,8 @@ def base_of(x: Tensor) -> Tensor | None:
     return None if x.extra is None else x.extra.root
 
 
-def _along(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...]) -> Tensor:
+def along(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...]) -> Tensor:
+    """The view of `x` that some steps lead to."""
     for step in steps:
         x = step(x)
     return x
@@ -233,7 +237,7 @@ def embedded(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...], part: Ten
     whole: Tensor = clone(x)
     if not set(_owners(part)) <= set(_owners(x)):
         whole = whole + sum_dims(zeros_like(part), dims=tuple(range(part.ndim)), keepdim=False)
-    assign(_along(whole, steps), part)
+    assign(along(whole, steps), part)
     return whole
 
 
@@ -267,7 +271,7 @@ class Overwritten(Node):
         return "CopySlices"
 
     def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
-        part = _along(ct, self.steps)
+        part = along(ct, self.steps)
         grads = [embedded(ct, self.steps, zeros_like(part))] if self.rest else []
         return [*grads, clone(part)] if self.part else grads
 
@@ -277,7 +281,7 @@ def promote(x: Tensor, owner: Interpreter) -> None:
 
     The handles stay what they are; what they held moves one storey down.
     """
-    root = x if x.extra is None or x.extra.root is None else x.extra.root
+    root = root_of(x)
     handles = [root, *[v for v, _ in views_of(root)]]
     if any(owner.holds(h) for h in handles):
         msg = (f"an in-place operation writes what belongs to {owner} to memory of a primal of that level, which would become "

@@ -9,6 +9,8 @@ import minigrad.autograd.forward_ad
 import minigrad.autograd.functional
 import minigrad.autograd.graph
 import minigrad.func
+import minigrad.fx
+import minigrad.fx.experimental.proxy_tensor
 import minigrad.linalg
 import minigrad.nn
 import minigrad.nn.functional
@@ -29,7 +31,8 @@ def of(module):
 
 NAMESPACES = {module.__name__: of(module) for module in (
     minigrad, minigrad.func, minigrad.autograd, minigrad.autograd.graph, minigrad.autograd.functional,
-    minigrad.autograd.forward_ad, minigrad.linalg,
+    minigrad.autograd.forward_ad, minigrad.linalg, minigrad.fx,
+    minigrad.fx.experimental.proxy_tensor,
     minigrad.utils.checkpoint, minigrad.nn, minigrad.nn.functional, minigrad.nn.init, minigrad.nn.utils, minigrad.testing)}
 
 OWN = {

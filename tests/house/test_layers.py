@@ -18,7 +18,7 @@ accelerator
 simulated gpu
 storage
 tensor
-modes
+modes views
 graph.node graph.plan
 graph.saved
 graph.record
@@ -31,7 +31,7 @@ random
 ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.linalg ops.rearrange ops.layout ops.transfer ops.gather ops.picking ops.reduction ops.extremes ops.norm ops.softmax ops.subscript ops.random ops.normalization ops.loss ops.embedding ops.attention ops.misc +
 interpreters.base
 interpreters.duals
-interpreters.grad interpreters.jvp interpreters.vmap
+interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
 autograd.engine autograd.grad_mode autograd.anomaly_mode
 autograd.lost
 autograd.function_node
@@ -41,6 +41,7 @@ region offload oplog
 recompute reentrant streamed utils.checkpoint_contexts
 remat
 autograd.graph utils.checkpoint utils._python_dispatch
+functionalization
 arguments
 func
 autograd.gradients autograd.hooks
@@ -56,6 +57,12 @@ sim cuda
 _C _functorch.eager_transforms _vmap_internals
 tracing testing
 __init__
+fx.node
+fx.graph fx.rows fx.meta
+fx.memory fx.kept
+fx.code
+fx.tracer fx.graph_module
+fx fx.experimental.proxy_tensor +
 upstream.private upstream.replaced
 upstream.levels upstream.surroundings upstream.effects
 upstream.layers
@@ -67,7 +74,7 @@ scoreboard.judge scoreboard.programs scoreboard.nestings scoreboard.report +
 __main__
 """
 
-EMPTY = {"_functorch", "graph", "interpreters", "ops", "utils", "scoreboard"}
+EMPTY = {"_functorch", "fx.experimental", "graph", "interpreters", "ops", "utils", "scoreboard"}
 """Packages that hold nothing of their own."""
 
 LATE = {
@@ -88,6 +95,7 @@ FROM_OPS = {
     "interpreters.grad": {"ops.inplace": {"assign", "relink"}},
     "interpreters.jvp": {"ops.creation": {"zeros_like"}, "ops.inplace": {"assign", "embedded", "views_of"}},
     "interpreters.duals": {"ops.creation": {"zeros_like"}},
+    "interpreters.functional": {"ops.inplace": {"along", "assign", "snapshot", "views_of"}, "ops.shape": {"clone"}},
     "interpreters.vmap": {"ops.batching": {"to_front"}, "ops.inplace": {"assign"}, "ops.shape": {"moveaxis"}},
 }
 """What interpreters may take from ops: a zero tangent, moving a batch, and the end of in-place ops; no row."""

@@ -13,12 +13,16 @@ from weakref import WeakKeyDictionary
 from minigrad import accelerator, offload, pinned, recompute, reentrant, region, remat, simulated, state, streamed
 from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode
 from minigrad.backend import CPU
+from minigrad.fx import memory, tracer
 from minigrad.graph import saved
+from minigrad.interpreters import functional
 from minigrad.interpreters.base import Interpreter
 from minigrad.interpreters.grad import GradInterpreter
 from minigrad.interpreters.jvp import JvpInterpreter
 from minigrad.interpreters.vmap import VmapInterpreter
 from minigrad.ops import inplace
+from minigrad.random import Generator
+from minigrad.tensor import next_number
 from minigrad.utils import checkpoint
 
 tensor, record = import_module("minigrad.tensor"), import_module("minigrad.graph.record")
@@ -487,3 +491,27 @@ def writes_under_a_copy_unchecked():
 def frees_that_do_not_wait():
     """Memory is somebody else's as soon as it is freed, whatever its stream was asked for before."""
     return replaced(simulated.SimStream, after=lambda self, work: work())
+
+
+# ---------------------------------------------------------------- traces and functionalize
+def values_known_by_handle():
+    """A trace knows a value by the tensor object that holds it, as ProxyTorchDispatchMode does."""
+    def find(self, x):
+        handle = self.handles.get(id(x))
+        return handle[1] if handle is not None and handle[0]() is x else None
+    return replaced(memory.Memories, find=find)
+
+
+def draws_that_a_trace_forgets():
+    """A trace takes every draw for a new one, wherever its stream stands."""
+    return replaced(tracer, stream_of=lambda generator: Generator().standing_at((next_number(), 0)))
+
+
+def saved_wrappers_that_change():
+    """A node keeps the wrapper itself, which a write at a level without memory gives another value."""
+    return replaced(saved, peel=lambda x, *, edges: ([], lambda new: x))
+
+
+def detached_tensors_apart():
+    """At the functional level a detached tensor is no view of what it was made of."""
+    return replaced(functional, relate=lambda view, of, step: None)

@@ -18,7 +18,8 @@ from minigrad import sim
 from minigrad.autograd import Function, shallow_detach
 from minigrad.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 from minigrad.errors import CheckpointError, LevelError, Refusal, UsageError
-from minigrad.func import grad, jvp, linearize, vjp, vmap
+from minigrad.func import functionalize, grad, grad_and_value, jvp, linearize, vjp, vmap
+from minigrad.fx.experimental.proxy_tensor import make_fx
 from minigrad.state import current, using
 from minigrad.utils.checkpoint import GraphExecGroup, checkpoint
 from tests.spec import counterexamples as broken
@@ -1038,3 +1039,51 @@ def test_nodes_that_are_noted_as_they_run_name_the_backward():
     assert blamed() == ["* 0\n"]
     with broken.nodes_noted_as_they_run():
         assert blamed() == ["y.backward()\n"]
+
+
+def test_a_trace_that_knows_values_by_handle_keeps_the_numbers_of_its_inputs():
+    """[NOTE traces-are-pure] The graph of the derivative, traced at 5 and run at 10."""
+    def program():
+        return make_fx(grad(checkpointed))(t(5.0))(t(10.0)).item()
+
+    assert close(program(), math.cos(math.sin(10.0)) * math.cos(10.0))
+    with broken.values_known_by_handle():
+        assert close(program(), FIRST)
+
+
+def test_a_trace_that_forgets_its_draws_masks_the_gradient_anew():
+    """[NOTE one-draw-in-a-trace] The value is the sum of the mask, and the gradient is the mask."""
+    def masked(x):
+        return checkpoint(lambda x: (x * mg.nn.functional.dropout(mg.ones(8), 0.5, True)).sum(), x)
+
+    def program():
+        gm = make_fx(grad_and_value(masked))(mg.ones(8))
+        mg.manual_seed(0)
+        gradient, value = gm(mg.ones(8))
+        return value.item(), gradient.sum().item()
+
+    assert program() == (12.0, 12.0)
+    with broken.draws_that_a_trace_forgets():
+        assert program() == (12.0, 6.0)
+
+
+def test_saved_wrappers_that_change_give_a_gradient_at_the_new_value():
+    """[NOTE functionalize] d/dx 2 e^x at 0."""
+    def program():
+        return functionalize(grad(lambda x: x.exp().mul_(2)))(t(0.0)).item()
+
+    assert program() == 2.0
+    with broken.saved_wrappers_that_change():
+        assert program() == 4.0
+
+
+def test_a_detached_tensor_that_is_no_view_is_written_alone():
+    """[NOTE functionalize]"""
+    def program(x):
+        y = x * 3
+        y.detach().add_(1)
+        return y
+
+    assert functionalize(program)(t(2.0)).item() == program(t(2.0)).item() == 7.0
+    with broken.detached_tensors_apart():
+        assert functionalize(program)(t(2.0)).item() == 6.0

@@ -1,0 +1,1 @@
+"""Where torch keeps make_fx."""

@@ -1,0 +1,39 @@
+"""Which tensors are views of which: an in-place op on one is one on the others. [NOTE in-place]"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import ref
+
+from .tensor import Tensor, bottom, extra_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def root_of(x: Tensor) -> Tensor:
+    """The tensor that `x` is a view of, or `x` itself."""
+    return x if x.extra is None or x.extra.root is None else x.extra.root
+
+
+def link(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:
+    """Note that `view` is `step(of)`, where writing one writes the other: they share memory, or are so related below."""
+    if view is not of and isinstance(of, Tensor) and (bottom(view).store is bottom(of).store or (
+            view.owner is not None and view.owner is of.owner and root_of(view.value) is root_of(of.value))):
+        relate(view, of, step)
+
+
+def relate(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:
+    """The same, without asking."""
+    root = root_of(of)
+    steps = (step,) if root is of else (*extra_of(of).steps, step)
+    mine, its = extra_of(view), extra_of(root)
+    if mine.root is root:  # a dispatch mode has run the op that made it
+        return
+    mine.root, mine.steps = root, steps
+    if its.views is None:
+        its.views = []
+    its.views.append(ref(view))
+    if len(its.views) > its.most_views:  # forget the dead, seldom enough to cost nothing
+        its.views = [r for r in its.views if r() is not None]
+        its.most_views = 16 + 2 * len(its.views)
