@@ -16,7 +16,9 @@ from weakref import ref
 
 from .backend import CPU, memory_of
 from .backend import device as find_device
+from .residuals import saved_residuals
 from .state import Watcher, current, using
+from .timeline import timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from .counts import Stats
     from .interpreters.base import Interpreter
 
-__all__ = ["live_bytes", "measured", "peak_bytes", "reset_peak", "stats"]
+__all__ = ["live_bytes", "measured", "peak_bytes", "reset_peak", "saved_residuals", "stats", "timeline"]
 
 
 def live_bytes(device: str | Device) -> int:

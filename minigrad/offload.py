@@ -45,8 +45,8 @@ class HostCopy:
         store = None if self.back is None else self.back()
         if store is None:
             device: Any = self.kind.device
-            tell(current().watchers, "copy", None, device, ("from host", self.array.nbytes))
             store = counted_storage(device.from_host(self.array), self.kind)
+            tell(current().watchers, "copy", None, device, ("from host", self.array.nbytes, store))
             self.back = ref(store)
             tell(current().watchers, "restore", None, self, store)
         return store
@@ -104,7 +104,7 @@ class Offloading:
 
     def pack(self, base: Tensor, owner: Any = None) -> OnHost | Tensor:
         """A tensor of a device as a host copy; one that is on the host, or skipped, as it is. [NOTE host-tensors-stay]"""
-        if base.device is CPU or (self.skip is not None and self.skip(base)):
+        if self.stays(base):
             return alias(base)
         store = storage_of(base)
         if not is_dense(store.array):
@@ -116,6 +116,10 @@ class Offloading:
             copy = made[store.version] = self.copied(store)
             self.count += 1
         return OnHost(copy, store.array, base)
+
+    def stays(self, base: Tensor) -> bool:
+        """Whether a tensor is kept where it is."""
+        return base.device is CPU or (self.skip is not None and self.skip(base))
 
     def copied(self, store: Storage) -> HostCopy:
         """A new copy of a dense memory."""

@@ -134,9 +134,9 @@ class StreamedCopy(HostCopy):
         """Ask for the copy back, where it is neither there nor under way."""
         if self.coming is None and (self.back is None or self.back() is None):
             device: Any = self.kind.device
-            tell(current().watchers, "copy", None, device, ("from host", self.array.nbytes))
             array, done = device.bring(self.array, device.copy_stream)
             self.coming = Crossing(counted_storage(array, self.kind), done)
+            tell(current().watchers, "copy", None, device, ("from host", self.array.nbytes, self.coming.store))
 
     def restored(self) -> Storage:
         if self.torn is not None:

@@ -8,7 +8,7 @@ from tests.house.sources import MODULES, foreign_imports, imports, words
 
 # A module may import what stands above its line; modules of one line know nothing of each other, unless it ends in +.
 LAYERS = """
-dtypes errors ops.special counts
+dtypes errors ops.special counts lines
 backend tree
 state
 scope
@@ -52,6 +52,7 @@ methods
 nn.functional
 nn.boundary nn.functional_call nn.parameter nn.init nn.members nn.module nn.activations nn.losses nn.layers nn.attention nn.containers nn.utils +
 nn
+residuals timeline
 memory
 sim cuda
 _C _functorch.eager_transforms _vmap_internals

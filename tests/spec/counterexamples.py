@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from weakref import WeakKeyDictionary
 
-from minigrad import accelerator, offload, pinned, recompute, reentrant, region, remat, simulated, state, streamed
+from minigrad import accelerator, offload, pinned, recompute, reentrant, region, remat, residuals, simulated, state, streamed
 from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode
 from minigrad.backend import CPU
 from minigrad.fx import memory, tracer
@@ -515,3 +515,9 @@ def saved_wrappers_that_change():
 def detached_tensors_apart():
     """At the functional level a detached tensor is no view of what it was made of."""
     return replaced(functional, relate=lambda view, of, step: None)
+
+
+# ---------------------------------------------------------------- what is kept
+def saves_never_dropped():
+    """Whatever was saved is listed, also where its node is dead or was released."""
+    return replaced(residuals._Keeper, _lives=lambda self, keeper: True)

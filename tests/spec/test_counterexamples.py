@@ -14,7 +14,7 @@ import pytest
 
 import minigrad as mg
 import minigrad.autograd.forward_ad as fw
-from minigrad import sim
+from minigrad import memory, sim
 from minigrad.autograd import Function, shallow_detach
 from minigrad.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 from minigrad.errors import CheckpointError, LevelError, Refusal, UsageError
@@ -933,6 +933,17 @@ def test_frees_that_do_not_wait_are_poison_to_who_did():
     assert program() == 3.0
     with broken.frees_that_do_not_wait():
         assert math.isnan(program())
+
+
+def test_saves_that_are_never_dropped_count_what_was_thrown_away():
+    """[NOTE what-is-kept]"""
+    def f(x):
+        chain(10)(x * 1)                                   # nobody wants it: its graph dies here
+        return x.sin()
+
+    assert memory.saved_residuals(f, t(0.7)).arrays == 1
+    with broken.saves_never_dropped():
+        assert memory.saved_residuals(f, t(0.7)).arrays == 11
 
 
 def test_the_chain_that_the_other_tests_speak_of_has_as_many_saves_as_ops():
