@@ -120,7 +120,8 @@ class _Keeper(Watcher):
 
     def __init__(self, arguments: list[Tensor], below: int) -> None:
         self._below = below
-        self._saves: list[tuple[ref[Any], Residual]] = []
+        self._saves: list[tuple[ref[Any], set[int], Residual]] = []
+        """Who must live for it, the levels that it is kept for, and what it is."""
         self._gone: set[int] = set()
         self._op = ""
         self._step = count(1).__next__
@@ -133,7 +134,8 @@ class _Keeper(Watcher):
 
     def look(self, level: int) -> None:
         """Keep what is kept now for that level."""
-        self.found.setdefault(level, [r for alive, r in self._saves if r.level == level and self._lives(alive())])
+        self.found.setdefault(level, [r._replace(level=level) for keeper, levels, r in self._saves
+                                      if level in levels and self._lives(keeper())])
 
     def _lives(self, keeper: Any) -> bool:
         return keeper is not None and getattr(keeper, "number", 0) not in self._gone
@@ -151,31 +153,36 @@ class _Keeper(Watcher):
             hooks, keeper, x = detail
             self._note(owner, subject, x, keeper, _verdict(hooks, x))
         elif event == "checkpoint":
-            self._inputs(owner, subject, detail)
+            self._inputs(subject, detail)
         elif event == "release":
             self._gone.add(subject.number)
         elif event == "backward":
-            self.look(0 if owner is None else owner.number - self._below)
+            self.look(self._height(owner))
 
     def _note(self, owner: Interpreter | None, site: Site, x: Tensor, keeper: Node | None, verdict: str) -> None:
         if keeper is not None:
             value = x.value if owner is not None and x.owner is owner else x
-            self._saves.append((ref(keeper), self._residual(owner, site.node, site.name, value, verdict)))
+            self._saves.append((ref(keeper), {self._height(owner)}, self._residual(site.node, site.name, value, verdict)))
 
-    def _inputs(self, owner: Interpreter | None, frame: Frame, arguments: list[Any]) -> None:
+    def _height(self, owner: Interpreter | None) -> int:
+        return 0 if owner is None else owner.number - self._below
+
+    def _inputs(self, frame: Frame, arguments: list[Any]) -> None:
+        """A region's inputs are kept for every level that records in it."""
+        levels = {self._height(owner) for owner in (None, *frame.levels)}
         packer = None if frame.outer is None else frame.outer.manager(INPUTS)
         for x in arguments:
             if isinstance(x, Tensor):
                 verdict = KEPT if packer is None else _verdict(packer, x)
-                self._saves.append((ref(frame), self._residual(owner, "checkpoint", "input", x, verdict)))
+                self._saves.append((ref(frame), levels, self._residual("checkpoint", "input", x, verdict)))
 
-    def _residual(self, owner: Interpreter | None, op: str, name: str, value: Tensor, verdict: str) -> Residual:
+    def _residual(self, op: str, name: str, value: Tensor, verdict: str) -> Residual:
         found = list(bases(value))
         stores = [storage_of(base) for base in found]
         numbers = tuple([self._memories.get(s) or self._memories.setdefault(s, self._step()) for s in stores])
         nbytes = sum(min(int(base.value.nbytes), s.nbytes()) for base, s in zip(found, stores, strict=True))
-        return Residual(0 if owner is None else owner.number - self._below, op, name, value.dtype.name, value.shape, nbytes,
-                        self._sources.get(stores[0], "from outside"), line_of_caller(), verdict, numbers)
+        return Residual(0, op, name, value.dtype.name, value.shape, nbytes, self._sources.get(stores[0], "from outside"),
+                        line_of_caller(), verdict, numbers)
 
 
 def _verdict(hooks: Hooks, x: Tensor) -> str:

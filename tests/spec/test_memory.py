@@ -282,3 +282,11 @@ def test_the_residuals_of_a_level_are_those_that_live_when_its_backward_begins(o
     """[NOTE what-is-kept]  The outermost first.  torch: 10, 29, 76; JAX: 10, 29, 83 with checkpoint a layer."""
     found = memory.saved_residuals(chain(10), t(0.7), order=order)
     assert [found.of(level + 1).arrays for level in range(order + 1)] == arrays
+
+
+@pytest.mark.parametrize(("remat", "arrays"), [("first", [1, 29, 82]), ("every", [1, 2, 3])])
+def test_the_residuals_of_a_region_are_its_inputs_and_what_its_backward_saves(remat, arrays):
+    """[NOTE what-is-kept] [NOTE remat-every]"""
+    def f(x):
+        return checkpoint(chain(10), x, remat=remat)
+    assert [memory.saved_residuals(f, t(0.7), order=order, level=1).arrays for order in range(3)] == arrays
