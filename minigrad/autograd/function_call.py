@@ -27,6 +27,7 @@ from ..ops.inplace import promote
 from ..ops.shape import moveaxis, sum_to
 from ..state import current, level, show, using
 from ..tensor import Tensor, wrapper
+from .combined import Noted
 from .function_node import FunctionCtx, FunctionNode, among, guarded, handle, mapped, sums_to, tupled
 
 if TYPE_CHECKING:
@@ -72,16 +73,28 @@ class Call:
         owners = [x.owner for x in args if type(x) is Tensor and x.owner is not None]
         if not owners:
             return self.at_base(args, state)
+        if self.setup_context is None and all(me.by_hand for me in owners):
+            return self._noted(args)
         if self.setup_context is None:
             msg = ("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
                    f"override the setup_context staticmethod, and {self.name} does not. {DOCS} [level stack: {show()}]")
             raise Refusal(msg)
         return max(owners, key=state.levels.index).process_call(self, args)
 
+    def _noted(self, args: tuple[Any, ...]) -> Any:
+        """Run the combined style at levels that are no transforms: level 0's one context is copied for each."""
+        noted = Noted(self.name, self.forward)
+        try:
+            return Call(self.name, forward=noted.forward, setup_context=noted.setup_context, backward=self.backward,
+                        jvp=self.jvp, vmap=self.vmap)(args)
+        finally:
+            noted.forget()
+
     def inside(self, state: State, levels: tuple[Interpreter, ...]) -> State:
         """The state in which code of the function runs, which may use no tensor of the levels that are left out."""
-        return state._replace(levels=levels, forward_off=frozenset({None, *levels}), closed_by=self.name,
-                              closed=state.closed.union(state.levels) - set(levels))
+        off = state.forward_off if levels else frozenset({None})
+        closed = state.closed.union(state.levels) - set(levels)
+        return state._replace(levels=levels, forward_off=off, closed=closed, closed_by=self.name)
 
     def at_base(self, args: tuple[Any, ...], state: State) -> Any:
         """Run forward on base tensors, and record it at level 0."""
@@ -112,11 +125,13 @@ class Call:
         mine = [type(x) is Tensor and x.owner is me for x in args]
         primals = tuple([x.value if m else x for x, m in zip(args, mine, strict=True)])
         out = self(primals)
+        if me in current().forward_off:
+            return out
         ctx = FunctionCtx(tuple([type(x) is Tensor and x.requires_grad for x in args]))
         assert self.setup_context is not None
         self.setup_context(ctx, primals, out)
-        tangents = [x.note if m and x.note is not None else zeros_like(x) if type(x) is Tensor and ctx._materialize else None
-                    for x, m in zip(args, mine, strict=True)]
+        zeros = [zeros_like(x) if type(x) is Tensor and x.dtype.differentiable and ctx._materialize else None for x in args]
+        tangents = [x.note if m and x.note is not None else z for x, m, z in zip(args, mine, zeros, strict=True)]
         pushed = tupled(self.jvp(ctx, *tangents))
         outs = tupled(out)
         if len(pushed) != len(outs):
@@ -128,7 +143,10 @@ class Call:
     def _dual(self, me: JvpInterpreter, y: Tensor, dy: Tensor | None, ctx: FunctionCtx, primals: tuple[Any, ...],
               args: tuple[Any, ...]) -> Tensor:
         if not y.dtype.differentiable or among(y, ctx._non_differentiable):
-            dy = None
+            if dy is not None:
+                msg = (f"The jvp of {self.name} returned a tangent for an output that is not differentiable. You should return "
+                       "None at that position instead.")
+                raise UsageError(msg)
         elif dy is not None and dy.shape != y.shape:
             msg = (f"The jvp of {self.name} returned a tangent of shape {list(dy.shape)} for an output of shape "
                    f"{list(y.shape)}.")

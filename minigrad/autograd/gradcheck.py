@@ -42,9 +42,12 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
     func returns tensors (others, and outputs without gradient, do not count).  nondet_tol: how far two backwards may differ.
     check_batched_...: whether vmap over derivatives gives what a loop gives.  check_undefined_grad, fast_mode and masked are
     accepted as torch's: each output is differentiated alone, every element is checked, and all tensors are dense.
-    Raises GradcheckError, unless not raise_exception; ValueError where no input requires grad.
+    Raises GradcheckError, unless not raise_exception; ValueError where no input requires grad; AssertionError without a mode.
     Source: torch.autograd.gradcheck.
     """
+    if not (check_forward_ad or check_backward_ad):
+        msg = "Expected at least one of check_forward_ad or check_backward_ad to be True"
+        raise AssertionError(msg)
     check = _Check(func, _tuple(inputs), eps, atol, rtol)
     try:
         check.inputs_make_sense()
@@ -179,18 +182,20 @@ class _Check:
         return full
 
     def forward(self) -> Jacobians:
-        """One jvp for each number of each input."""
-        from ..func import jvp  # noqa: PLC0415
+        """One tangent, by hand, for each number of each input."""
+        from .forward_ad import dual_level, make_dual, unpack_dual  # noqa: PLC0415
 
         leaves = [detach(x) for x in self._leaves()]
         rows: dict[tuple[int, int], list[Tensor]] = {}
         known = [o for o, _ in self.outputs(*self._leaves())]
         for at, i in enumerate(self.wanted):
             for step in _directions(leaves[at]):
-                _, pushed = jvp(lambda *chosen: [self._all_outputs(chosen)[o] for o in known], tuple(leaves),
-                                tuple([step if k == at else zeros_like(x) for k, x in enumerate(leaves)]))
-                for o, tangent in zip(known, pushed, strict=True):
-                    rows.setdefault((o, i), []).append(_numbers(tangent))
+                with dual_level():
+                    duals = [make_dual(x, step if k == at else zeros_like(x)) for k, x in enumerate(leaves)]
+                    out = self._all_outputs(tuple(duals))
+                    for o in known:
+                        primal, tangent = unpack_dual(out[o])
+                        rows.setdefault((o, i), []).append(_numbers(zeros_like(primal) if tangent is None else tangent))
         return {key: stack(found) for key, found in rows.items()}
 
     def _all_outputs(self, chosen: tuple[Tensor, ...]) -> tuple[Any, ...]:
@@ -228,15 +233,15 @@ class _Check:
 
     def batched_forward(self) -> None:
         """Raise GradcheckError where a batch of tangents gives other tangents than each by itself."""
-        from ..func import jvp  # noqa: PLC0415
+        from .forward_ad import dual_level, make_dual, unpack_dual  # noqa: PLC0415
 
         leaves = [detach(x) for x in self._leaves()]
         for at, i in enumerate(self.wanted):
             def push(tangent: Tensor, at: int = at) -> tuple[Tensor, ...]:
-                def of_one(x: Tensor) -> list[Tensor]:
-                    out = self._all_outputs(tuple([x if k == at else y for k, y in enumerate(leaves)]))
-                    return [y for y in out if isinstance(y, Tensor) and y.dtype.differentiable]
-                return tuple(jvp(of_one, (leaves[at],), (tangent,))[1])
+                with dual_level():
+                    out = self._all_outputs(tuple([make_dual(x, tangent) if k == at else x for k, x in enumerate(leaves)]))
+                    pushed = [unpack_dual(y) for y in out if isinstance(y, Tensor) and y.dtype.differentiable]
+                return tuple([zeros_like(primal) if dy is None else dy for primal, dy in pushed])
 
             self._batch_equals_loop(push, leaves[at], f"input {i}", "vmap over jvp")
 

@@ -35,6 +35,7 @@ interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
 autograd.engine autograd.grad_mode autograd.anomaly_mode
 autograd.lost
 autograd.function_node
+autograd.combined
 autograd.function_call
 autograd.function
 region offload oplog
@@ -82,7 +83,7 @@ LATE = {
     "ops.batching": {"ops.shape"},        # shape's rows need the batching rules, which need shape's functions
     "storage": {"tensor"},                # a storage is its own saved tensor
     "autograd": {"func"},                 # is_grads_batched is a vmap
-    "autograd.gradcheck": {"func"},
+    "autograd.gradcheck": {"autograd.forward_ad", "func"},
     "autograd.functional": {"func"},
     "func": {"nn.functional_call"},       # torch.func.functional_call lives with the modules
     "backend": {"state", "simulated", "gpu"},  # a default device is part of the State; an accelerator has streams, which are too

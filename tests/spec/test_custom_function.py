@@ -7,6 +7,7 @@ from weakref import ref
 import pytest
 
 import minigrad as mg
+import minigrad.autograd.forward_ad as fw
 from minigrad.autograd import Function
 from minigrad.autograd.function import once_differentiable
 from minigrad.autograd.graph import save_on_cpu
@@ -382,3 +383,119 @@ def test_errors_in_a_function_leave_the_state_as_it_was():
     vmap(lambda x: escaped.append(x) or x)(t([1.0]))
     with pytest.raises(LevelError):
         Sine.apply(escaped[1])
+
+
+# ---------------------------------------------------------------- the combined style, at levels entered by hand
+class Kept(Function):
+    """x ** 3 in the combined style, which keeps its input, its output, and a square that it computed on the way."""
+
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x, power):
+        Kept.calls += 1
+        square = x * x
+        out = square * x
+        ctx.save_for_backward(x, square)
+        ctx.save_for_forward(x, square, out)
+        ctx.power, ctx.out_shape = power, out.shape
+        return out
+
+    @staticmethod
+    def backward(ctx, g):
+        x, _ = ctx.saved_tensors
+        return ctx.power * x * x * g, None
+
+    @staticmethod
+    def jvp(ctx, dx, _):
+        x, _, out = ctx.saved_tensors
+        assert out.shape == ctx.out_shape
+        return ctx.power * x * x * dx
+
+
+def by_hand(f, x, v=None):
+    with fw.dual_level():
+        return fw.unpack_dual(f(fw.make_dual(x, mg.ones_like(x) if v is None else v))).tangent
+
+
+def test_the_combined_style_works_at_levels_entered_by_hand():
+    """[NOTE custom-function] Forward runs once, and each level has a context of its own."""
+    Kept.calls = 0
+    x = t(2.0, requires_grad=True)
+    with fw.dual_level():
+        y = Kept.apply(fw.make_dual(x, t(1.0)), 3)
+        primal, tangent = fw.unpack_dual(y)
+    assert Kept.calls == 1
+    assert (primal.item(), tangent.item()) == (8.0, 12.0)
+    assert mg.autograd.grad(tangent, x, retain_graph=True)[0].item() == 12.0
+    assert mg.autograd.grad(primal, x)[0].item() == 12.0
+    assert by_hand(lambda x: by_hand(lambda x: Kept.apply(x, 3), x), t(2.0)).item() == 12.0
+
+
+def test_the_combined_style_is_refused_in_a_transform():
+    """[NOTE custom-function]"""
+    with pytest.raises(Refusal, match="must override the setup_context staticmethod"), fw.dual_level():
+        grad(lambda x: Kept.apply(x, 3))(fw.make_dual(t(2.0), t(1.0)))
+
+
+def test_a_derivative_of_a_jvp_through_a_value_that_a_combined_forward_kept_is_an_error():
+    """[NOTE custom-function]"""
+    class Lossy(Kept):
+        @staticmethod
+        def jvp(ctx, dx, _):
+            return 3 * ctx.saved_tensors[1] * dx
+
+    x = t(2.0, requires_grad=True)
+    tangent = by_hand(lambda x: Lossy.apply(x, 3), x)
+    assert tangent.item() == 12.0
+    with pytest.raises(UsageError, match="kept a tensor that its forward computed"):
+        mg.autograd.grad(tangent, x)
+
+
+def test_what_a_combined_forward_saw_is_freed():
+    """[NOTE custom-function] [NOTE no-cycles]"""
+    with no_garbage():
+        x = t(2.0, requires_grad=True)
+        with fw.dual_level():
+            y = Kept.apply(fw.make_dual(x, t(1.0)), 3)
+            known = ref(fw.unpack_dual(y).primal.untyped_storage())
+            kept = y.grad_fn
+            del y
+        assert known() is None
+        del kept, x
+
+
+def test_a_rule_for_batches_pushes_tangents_of_levels_below():
+    """[NOTE custom-function] [NOTE dual-levels]"""
+    class Cubed(Function):
+        forward = staticmethod(lambda x: x ** 3)
+        setup_context = staticmethod(lambda ctx, inputs, output: None)
+        vmap = staticmethod(lambda info, dims, x: (x ** 3, dims[0]))
+
+    x = t([1.0, 2.0])
+    assert jvp(vmap(Cubed.apply), (x,), (mg.ones_like(x),))[1].tolist() == [3.0, 12.0]
+
+
+def test_a_functions_tangent_is_none_where_there_is_none():
+    """[NOTE custom-function]"""
+    class Counts(Function):
+        forward = staticmethod(lambda x, n: (x * n, n + 1))
+        setup_context = staticmethod(lambda ctx, inputs, output: setattr(ctx, "n", inputs[1]))
+        jvp = staticmethod(lambda ctx, dx, dn: (dx * ctx.n, dn))
+
+    class Claims(Counts):
+        jvp = staticmethod(lambda ctx, dx, dn: (dx, dx))
+
+    n = mg.tensor(3)
+    assert by_hand(lambda x: Counts.apply(x, n)[0], t(2.0)).item() == 3.0
+    with pytest.raises(UsageError, match="You should return None at that position"):
+        by_hand(lambda x: Claims.apply(x, n)[0], t(2.0))
+
+
+def test_a_function_pushes_nothing_where_forward_mode_is_off():
+    """[NOTE custom-function] [NOTE dual-levels]"""
+    with fw.dual_level():
+        x = fw.make_dual(t(2.0), t(1.0))
+        with fw._set_fwd_grad_enabled(False):
+            y = Sine.apply(x)
+        assert fw.unpack_dual(y).tangent is None
