@@ -159,7 +159,7 @@ class Reads(Watcher):
 
     def _differentiated(self, x: Tensor) -> bool:
         if x.node is not None:
-            if _number(edge(x)[0]) < self.began:
+            if engine.age(edge(x)[0]) < self.began:
                 self.captured.setdefault(edge(x), x)
             return True
         if x.store in LOST:
@@ -173,30 +173,19 @@ class Reads(Watcher):
 # ---------------------------------------------------------------- where the second graph ends
 def _cut(roots: list[Any], began: int, ends: dict[Edge, Tensor]) -> None:
     """Let every edge of the graph recorded since `began` that leads out of it lead to the end that stands for it."""
-    seen, todo = set(roots), list(roots)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Tensor):
-            continue
+    for node in engine.reachable(roots, since=began)[0]:
         edges = [_end(target, nr, began, ends) for target, nr in zip(node.targets, node.numbers, strict=True)]
         node.targets, node.numbers = tuple([target for target, _ in edges]), tuple([nr for _, nr in edges])
-        todo += [target for target in dict.fromkeys(node.targets) if target not in seen]
-        seen.update(node.targets)
 
 
 def _end(target: Any, nr: int, began: int, ends: dict[Edge, Tensor]) -> Edge:
-    if _number(target) > began:
+    if engine.age(target) > began:
         return target, nr
     if (target, nr) not in ends:
         msg = (f"the recomputation of a region differentiates {target!r}, which its forward did not: the gradient would be "
                f"without that part. The function must read the same tensors when it runs again. [level stack: {show()}]")
         raise CheckpointError(msg)
     return ends[target, nr], 0
-
-
-def _number(target: Any) -> int:
-    """When a node, or a leaf, was made."""
-    return target.nr if isinstance(target, Tensor) else target.number
 
 
 # ---------------------------------------------------------------- as torch.utils.checkpoint

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Scope:
     """A context manager that changes the State, and a decorator; may be entered again, also while it is in force."""
 
-    def __init__(self) -> None:
-        self._scopes: list[using] = []
+    _scopes: list[using] | None = None
+    """Its blocks that have not been left."""
 
     def inside(self, outside: State) -> State:
         """The state within it, made of the one that it finds."""
@@ -24,9 +24,12 @@ class Scope:
     def __enter__(self) -> Any:
         scope = using(self.inside(current()))
         scope.__enter__()
+        if self._scopes is None:  # a subclass need not call super().__init__()
+            self._scopes = []
         self._scopes.append(scope)
 
     def __exit__(self, *error: Any) -> None:
+        assert self._scopes
         self._scopes.pop().__exit__(*error)
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:

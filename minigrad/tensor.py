@@ -52,6 +52,8 @@ class Extra:
     grad: Tensor | None = None
     hooks: list[Callable[[Tensor], Tensor | None]] | None = None
     post_hooks: list[Callable[[Tensor], None]] | None = None
+    node_hooks: Any = None
+    """Of a leaf: the hooks of its AccumulateGrad node."""
     name: str | None = None
     root: Tensor | None = None
     """Of a view: the tensor that owns the memory, ..."""

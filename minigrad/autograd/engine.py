@@ -24,7 +24,7 @@ from ..tensor import LEAF, Tensor, alias, edge, extra_of, like, storage_of, writ
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..graph.node import Node
+    from ..graph.node import Node, NodeHooks
     from ..interpreters.base import Interpreter
 
 
@@ -34,10 +34,11 @@ class Run:
     partial: whether a program, and not another run, asked for the gradients of some inputs only.
     """
 
-    __slots__ = ("__weakref__", "_tables", "owner", "partial")
+    __slots__ = ("__weakref__", "_tables", "owner", "partial", "walk")
 
-    def __init__(self, owner: Interpreter | None = None, *, partial: bool = False) -> None:
+    def __init__(self, owner: Interpreter | None = None, walk: Walk | None = None, *, partial: bool = False) -> None:
         self.owner = owner
+        self.walk = walk
         self.partial = partial
         self._tables: WeakKeyDictionary[Any, dict[Any, dict[int, Any]]] | None = None
 
@@ -46,6 +47,12 @@ class Run:
         if self._tables is None:
             self._tables = WeakKeyDictionary()
         return self._tables.setdefault(frame, {})
+
+    def reaches(self, target: Any) -> bool:
+        """Whether a cotangent is still to come to a node, or a leaf."""
+        walk = self.walk
+        return walk is not None and (walk.wanted is None or target in walk.wanted) and (
+            target in walk.consumers or target in walk.nodes)
 
     def forget(self) -> None:
         """Drop what was not handed out."""
@@ -143,7 +150,7 @@ class Walk:
         """Start from the roots and go, with the level recording or not."""
         state = current()
         off = state.grad_off - {owner} if self.create_graph else state.grad_off | {owner}
-        with using(state._replace(grad_off=off, run=Run(owner, partial=not self.accumulates and state.run is None))):
+        with using(state._replace(grad_off=off, run=Run(owner, self, partial=not self.accumulates and state.run is None))):
             for target, nr, ct in roots:
                 if not self.create_graph and ct.owner is owner:
                     ct = below(ct)  # noqa: PLW2901
@@ -235,7 +242,7 @@ class Walk:
             if self.wanted is not None and self.wanted.isdisjoint(node.targets):
                 return None
         if node.hooks is not None:
-            ct = _pre(node, ct)
+            ct = _pre(node.hooks, ct, one=node.outs == 1)
         watchers = current().watchers
         tell(watchers, "run", node.owner, node)
         try:
@@ -271,12 +278,11 @@ def _fitted(grads: list[Any], metas: tuple[Any, ...]) -> list[Any]:
             for g, (shape, dtype) in zip(grads, metas, strict=True)]
 
 
-def _pre(node: Node, ct: Any) -> Any:
-    assert node.hooks is not None
-    for hook in list(node.hooks.pre):
-        changed = hook((ct,) if node.outs == 1 else tuple(ct))
+def _pre(hooks: NodeHooks, ct: Any, *, one: bool) -> Any:
+    for hook in list(hooks.pre):
+        changed = hook((ct,) if one else tuple(ct))
         if changed is not None:
-            ct = changed[0] if node.outs == 1 else list(changed)
+            ct = changed[0] if one else list(changed)
     return ct
 
 
@@ -325,6 +331,8 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
     Not in a recomputation, where the leaf is older than that: the forward has done it. [NOTE side-effects-once]
     """
     extra = extra_of(leaf)
+    if extra.node_hooks is not None:
+        ct = _pre(extra.node_hooks, ct, one=True)
     if extra.grad is None:
         shared = ct.owner is not None or ct.store is not None or ct.device.counted
         extra.grad = ct.clone() if shared and not create_graph else ct
@@ -340,7 +348,12 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
         with using(current()._replace(watchers=())):
             extra.grad.add_(ct)
     for hook in list(extra.post_hooks or ()):
-        hook(leaf)
+        if hook(leaf) is not None:
+            msg = f"post accumulate grad hooks should return None. {hook!r} returned something."
+            raise UsageError(msg)
+    if extra.node_hooks is not None:
+        for post in list(extra.node_hooks.post):
+            post((), (ct,))
 
 
 def age(target: Any) -> int:

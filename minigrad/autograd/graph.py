@@ -12,35 +12,27 @@ from ..errors import Refusal, UsageError
 from ..graph.node import Node
 from ..graph.saved import Hooks, UserHooks
 from ..offload import Offload
-from ..state import current, show, using
+from ..scope import Scope
+from ..state import State, show
 from ..streamed import offloading
 from ..tensor import Tensor, bottom, written
+from .hooks import register_multi_grad_hook
+from .mutation import allow_mutation_on_saved_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Node", "disable_saved_tensors_hooks", "increment_version", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = ["Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "increment_version",
+           "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
 
 
-class _Scope:
-    """A context that replaces the State and puts the old value back; may be entered again."""
-
-    def __init__(self) -> None:
-        self._scopes: list[using] = []
-
-    def _enter(self, hooks: Hooks) -> None:
-        state = current()
-        if state.hooks_disabled is not None:
-            raise Refusal(state.hooks_disabled)
-        scope = using(state._replace(hooks=hooks))
-        scope.__enter__()
-        self._scopes.append(scope)
-
-    def __exit__(self, *error: Any) -> None:
-        self._scopes.pop().__exit__(*error)
+def _hooked(outside: State, hooks: Hooks) -> State:
+    if outside.hooks_disabled is not None:
+        raise Refusal(outside.hooks_disabled)
+    return outside._replace(hooks=hooks)
 
 
-class saved_tensors_hooks(_Scope):  # noqa: N801  torch spells it so
+class saved_tensors_hooks(Scope):  # noqa: N801  torch spells it so
     """Within this context, what any level saves goes through `pack_hook`, and comes back through `unpack_hook`.
 
     pack_hook takes a base tensor, below every transform (a batch has its physical shape), and returns anything;
@@ -53,14 +45,13 @@ class saved_tensors_hooks(_Scope):  # noqa: N801  torch spells it so
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Any], *,
                  compose: bool = False) -> None:
-        super().__init__()
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
         self.compose = compose
 
-    def __enter__(self) -> None:
-        self._enter(UserHooks(self.pack_hook, self.unpack_hook, current().hooks, compose=self.compose,
-                              told=_takes_site(self.pack_hook)))
+    def inside(self, outside: State) -> State:
+        return _hooked(outside, UserHooks(self.pack_hook, self.unpack_hook, outside.hooks, compose=self.compose,
+                                          told=_takes_site(self.pack_hook)))
 
 
 def _takes_site(hook: Callable[..., Any]) -> bool:
@@ -77,7 +68,7 @@ def _takes_site(hook: Callable[..., Any]) -> bool:
     return site is not None and site.kind is site.KEYWORD_ONLY
 
 
-class save_on_cpu(_Scope):  # noqa: N801  torch spells it so
+class save_on_cpu(Scope):  # noqa: N801  torch spells it so
     """Within this context, what any level saves lives on the host until backward, and comes back to its device.
 
     One host copy for each distinct storage and version, unless dedupe is off; a host tensor is kept as it is, with its
@@ -89,7 +80,6 @@ class save_on_cpu(_Scope):  # noqa: N801  torch spells it so
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda", *, non_blocking: bool = False,
                  dedupe: bool = True, skip: Any = None) -> None:
-        super().__init__()
         self._offloading = offloading(pinned=pin_memory, streamed=non_blocking, dedupe=dedupe, skip=skip)
         self.pack_hook = self._offloading.pack
         self.unpack_hook = self._offloading.unpack
@@ -99,11 +89,11 @@ class save_on_cpu(_Scope):  # noqa: N801  torch spells it so
         """How many copies to the host this context has made."""
         return self._offloading.count
 
-    def __enter__(self) -> None:
-        self._enter(Offload(self._offloading, current().hooks))
+    def inside(self, outside: State) -> State:
+        return _hooked(outside, Offload(self._offloading, outside.hooks))
 
 
-class disable_saved_tensors_hooks:  # noqa: N801  torch spells it so
+class disable_saved_tensors_hooks(Scope):  # noqa: N801  torch spells it so
     """Within this context, entering hooks, save_on_cpu or checkpoint is refused with `message`.
 
     Source: torch.autograd.graph.disable_saved_tensors_hooks.
@@ -112,17 +102,12 @@ class disable_saved_tensors_hooks:  # noqa: N801  torch spells it so
     def __init__(self, message: str) -> None:
         self.message = message
 
-    def __enter__(self) -> None:
-        state = current()
-        if state.hooks is not None:
+    def inside(self, outside: State) -> State:
+        if outside.hooks is not None:
             msg = (f"saved tensor hooks cannot be disabled while some are in force ({self.message!r}): leave their context "
                    f"first. [level stack: {show()}]")
             raise UsageError(msg)
-        self._scope = using(state._replace(hooks_disabled=self.message))
-        self._scope.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self._scope.__exit__(*error)
+        return outside._replace(hooks_disabled=self.message)
 
 
 def increment_version(tensors: Any) -> None:

@@ -1,20 +1,21 @@
 """Hooks of tensors: what a program hears of gradients as they are computed.
 
-Source: torch.Tensor.register_hook, retain_grad, register_post_accumulate_grad_hook.
+Source: torch.Tensor.register_hook, retain_grad, register_post_accumulate_grad_hook; torch.autograd.graph.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 from ..errors import Refusal, UsageError
 from ..graph.node import RemovableHandle, hooks_of
-from ..state import show
+from ..state import current, show
 from ..tensor import Tensor, edge, extra_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
@@ -63,3 +64,59 @@ def register_post_accumulate_grad_hook(x: Tensor, hook: Callable[[Tensor], None]
     extra = extra_of(x)
     extra.post_hooks = [] if extra.post_hooks is None else extra.post_hooks
     return RemovableHandle(extra.post_hooks, hook)
+
+
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all") -> Handles:
+    """Call `fn` once for each backward run: with a list of all gradients, as soon as those that the run computes are there.
+
+    The others are None.  In mode "any": with the first gradient, as soon as that is there.
+    Source: torch.autograd.graph.register_multi_grad_hook.
+    """
+    if mode not in ("all", "any"):
+        msg = f"Expects mode to be one of ('all', 'any') but got {mode}"
+        raise ValueError(msg)
+    joint = _Joint(tensors, fn, every=mode == "all")
+    return Handles([register_hook(x, partial(joint.arrived, i)) for i, x in enumerate(tensors)])
+
+
+class Handles:
+    """Takes hooks off again."""
+
+    def __init__(self, handles: list[RemovableHandle]) -> None:
+        self._handles = handles
+
+    def remove(self) -> None:
+        """Remove the hooks."""
+        for handle in self._handles:
+            handle.remove()
+
+    def __enter__(self) -> Handles:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+class _Joint:
+    """What has arrived of several gradients, for each backward run."""
+
+    def __init__(self, tensors: Sequence[Tensor], fn: Callable[..., Any], *, every: bool) -> None:
+        self.targets = [ref(edge(x)[0]) for x in tensors]  # weakly: their hooks lead here
+        self.fn = fn
+        self.every = every
+        self.runs: WeakKeyDictionary[Any, tuple[int, list[Tensor | None]]] = WeakKeyDictionary()
+
+    def arrived(self, i: int, g: Tensor) -> None:
+        run = current().run
+        assert run is not None
+        first = run not in self.runs
+        if first:
+            coming = sum(j == i or run.reaches(target()) for j, target in enumerate(self.targets))
+            self.runs[run] = coming, [None] * len(self.targets)
+        coming, found = self.runs[run]
+        found[i] = g
+        if not self.every:
+            if first:
+                self.fn(g)
+        elif sum(g is not None for g in found) == coming:
+            self.fn(found)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ..tensor import Tensor
+from ..tensor import Tensor, extra_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ class Node:
         return f"<{self.name()} object of {self.owner or 'level 0'}>"
 
 
-_METADATA: WeakKeyDictionary[Node, dict[Any, Any]] = WeakKeyDictionary()
+_METADATA: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
 class AccumulateGrad:
@@ -107,6 +107,25 @@ class AccumulateGrad:
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """None: the graph ends here."""
         return ()
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """What others keep with it, for as long as the leaf lives."""
+        return _METADATA.setdefault(self.variable, {})
+
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook((), (gradient,))` after a backward has accumulated.  Source: torch.autograd.graph.Node.register_hook."""
+        return RemovableHandle(self._hooks().post, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook((gradient,))` before; it may return another.  Source: torch.autograd.graph.Node.register_prehook."""
+        return RemovableHandle(self._hooks().pre, hook)
+
+    def _hooks(self) -> NodeHooks:
+        extra = extra_of(self.variable)
+        if extra.node_hooks is None:
+            extra.node_hooks = NodeHooks()
+        return extra.node_hooks  # type: ignore[no-any-return]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AccumulateGrad) and other.variable is self.variable

@@ -148,9 +148,10 @@ class OpNode(Node):
 def already_freed(name: str) -> UsageError:
     """The error of a node that was released."""
     return UsageError(
-        f"Trying to backward through the graph a second time, but the saved tensors of {name} have already been freed. "
-        "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-        f"retain_graph=True in the first call if you need to backward through the graph again. [level stack: {show()}]")
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+        f"freed), here those of {name}. Saved intermediate values of the graph are freed when you call .backward() or "
+        "autograd.grad(). Specify retain_graph=True in the first call if you need to backward through the graph again. "
+        f"[level stack: {show()}]")
 
 
 def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any, params: dict[str, Any],

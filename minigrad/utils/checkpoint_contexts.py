@@ -9,25 +9,11 @@ from typing import Any
 
 from ..autograd.engine import Run
 from ..errors import UsageError
-from ..state import current, show, using
+from ..scope import Scope
+from ..state import State, show
 
 
-class _Switch:
-    """A context in which one field of the State has another value."""
-
-    def __enter__(self) -> Any:
-        self._scope = using(current()._replace(**self._changes()))
-        self._scope.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._scope.__exit__(*error)
-
-    def _changes(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-
-class set_checkpoint_early_stop(_Switch):  # noqa: N801  torch spells it so
+class set_checkpoint_early_stop(Scope):  # noqa: N801  torch spells it so
     """Within this context every checkpoint stops early, or none does, whatever its own early_stop says.
 
     Source: torch.utils.checkpoint.set_checkpoint_early_stop.
@@ -36,11 +22,11 @@ class set_checkpoint_early_stop(_Switch):  # noqa: N801  torch spells it so
     def __init__(self, enable: bool) -> None:
         self.enable = enable
 
-    def _changes(self) -> dict[str, Any]:
-        return {"early_stop": self.enable}
+    def inside(self, outside: State) -> State:
+        return outside._replace(early_stop=self.enable)
 
 
-class set_checkpoint_debug_enabled(_Switch):  # noqa: N801  torch spells it so
+class set_checkpoint_debug_enabled(Scope):  # noqa: N801  torch spells it so
     """Within this context every checkpoint shows the ops of its runs, or none does, whatever its own debug says.
 
     enabled: None leaves it to each.
@@ -51,33 +37,33 @@ class set_checkpoint_debug_enabled(_Switch):  # noqa: N801  torch spells it so
     def __init__(self, enabled: bool | None) -> None:
         self.enabled = enabled
 
-    def _changes(self) -> dict[str, Any]:
-        return {"checkpoint_debug": self.enabled}
+    def inside(self, outside: State) -> State:
+        return outside._replace(checkpoint_debug=self.enabled)
 
 
-class set_checkpoint_remat(_Switch):  # noqa: N801  as its siblings
+class set_checkpoint_remat(Scope):  # noqa: N801  as its siblings
     """Within this context every checkpoint has remat="first", or "every", whatever its own remat says."""
 
     def __init__(self, remat: str) -> None:
         self.remat = remat
 
-    def _changes(self) -> dict[str, Any]:
-        return {"remat": self.remat}
+    def inside(self, outside: State) -> State:
+        return outside._replace(remat=self.remat)
 
 
-class GraphExecGroup(_Switch):
+class GraphExecGroup(Scope):
     """The backwards within this context are one run to checkpoint: together they run a region again once. [NOTE one-group]
 
     A value that two of them need is recomputed for each.  Raises UsageError inside another group.
     Source: torch.utils.checkpoint.GraphExecGroup.
     """
 
-    def _changes(self) -> dict[str, Any]:
-        if current().group is not None:
+    def inside(self, outside: State) -> State:
+        if outside.group is not None:
             msg = f"GraphExecGroup contexts cannot be nested. [level stack: {show()}]"
             raise UsageError(msg)
         self._run = Run()
-        return {"group": self._run}
+        return outside._replace(group=self._run)
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)

@@ -41,11 +41,13 @@ autograd.function
 region offload oplog
 recompute reentrant streamed utils.checkpoint_contexts
 remat
-autograd.graph utils.checkpoint utils._python_dispatch
+utils.checkpoint utils._python_dispatch
+autograd.mutation autograd.hooks
+autograd.graph
 functionalization
 arguments
 func
-autograd.gradients autograd.hooks
+autograd.gradients
 autograd.gradcheck autograd +
 autograd.functional autograd.forward_ad
 linalg conversion

@@ -11,7 +11,7 @@ from importlib import import_module
 from weakref import WeakKeyDictionary
 
 from minigrad import accelerator, offload, pinned, recompute, reentrant, region, remat, residuals, simulated, state, streamed
-from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode
+from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode, mutation
 from minigrad.backend import CPU
 from minigrad.fx import memory, tracer
 from minigrad.graph import saved
@@ -226,6 +226,12 @@ def sites_of_the_top():
     return replaced(saved.Site, __init__=lambda self, owner, *rest: init(self, (state.current().levels or (owner,))[-1], *rest))
 
 
+def writes_without_a_copy():
+    """Writes are not seen by who keeps what was saved."""
+    return replaced(mutation.CopyBeforeWrite, __torch_dispatch__=lambda self, func, types, args=(), kwargs=None: (
+        func(*args, **(kwargs or {}))))
+
+
 def packed_tensors_unwatched():
     """What hooks return has no version check, as in torch."""
     return replaced(saved, _watch=lambda packed: None)
@@ -360,7 +366,7 @@ def recomputed_values_kept():
 
 def groups_that_do_nothing():
     """Each backward run inside a GraphExecGroup recomputes for itself."""
-    return replaced(checkpoint.GraphExecGroup, _changes=lambda self: setattr(self, "_run", engine.Run()) or {})
+    return replaced(checkpoint.GraphExecGroup, inside=lambda self, outside: setattr(self, "_run", engine.Run()) or outside)
 
 
 def a_second_graph_without_border():

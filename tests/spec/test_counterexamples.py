@@ -16,7 +16,12 @@ import minigrad as mg
 import minigrad.autograd.forward_ad as fw
 from minigrad import memory, sim
 from minigrad.autograd import Function, shallow_detach
-from minigrad.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from minigrad.autograd.graph import (
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
 from minigrad.errors import CheckpointError, LevelError, Refusal, UsageError
 from minigrad.func import functionalize, grad, grad_and_value, jvp, linearize, vjp, vmap
 from minigrad.fx.experimental.proxy_tensor import make_fx
@@ -597,6 +602,21 @@ def test_sites_of_the_top_mix_the_levels():
     assert program() == (7, 2)
     with broken.sites_of_the_top():
         assert program() == (0, 9)
+
+
+def test_writes_without_a_copy_give_the_derivative_elsewhere():
+    """[NOTE write-after-save] H5."""
+    def program():
+        x = t(2.0, requires_grad=True)
+        with allow_mutation_on_saved_tensors():
+            b = x * 1
+            y = b * b
+            b.mul_(10)
+            y.backward()
+        return x.grad.item()
+    assert program() == 4.0
+    with broken.writes_without_a_copy():
+        assert program() == 40.0
 
 
 def test_groups_that_do_nothing_run_the_region_for_each_backward():

@@ -79,7 +79,7 @@ def test_release_gives_up_what_was_saved(x):
     node = x.sin().grad_fn
     node.release()
     assert node.saved is None
-    with pytest.raises(UsageError, match="saved tensors of SinBackward0 have already been freed"):
+    with pytest.raises(UsageError, match=r"already been freed\), here those of SinBackward0"):
         node.run(mg.ones(3), None, False)
 
 
