@@ -51,6 +51,14 @@ def offloaded(torch: Any, f: Callable[..., Any]) -> Callable[..., Any]:
     return region
 
 
+def at_every_order(torch: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep the inputs only, also for the derivatives of the backward."""
+    def region(*args: Any) -> Any:
+        with torch.utils.checkpoint.set_checkpoint_remat("every"):
+            return checkpointed(torch, f)(*args)
+    return region
+
+
 def both(torch: Any, f: Callable[..., Any]) -> Callable[..., Any]:
     """Keep the inputs only, and these on the host."""
     return offloaded(torch, checkpointed(torch, f))
@@ -239,15 +247,16 @@ def offloaded_and_changed(torch: Any, device: str) -> Any:
 
 
 # ---------------------------------------------------------------- all of them
-_REGIONS = (("plain", plain), ("checkpoint", checkpointed), ("save_on_cpu", offloaded), ("both", both))
+_REGIONS = (("plain", plain, "right", ""), ("checkpoint", checkpointed, "refuses", "functorch#993"),
+            ("every", at_every_order, "lacks it", ""), ("save_on_cpu", offloaded, "refuses", "functorch#993"),
+            ("both", both, "refuses", "functorch#993"))
 _EACH = [derivative(1, x) for x in POINTS]
 _ZEROS = [0.0] * len(POINTS)
 
 PROGRAMS = {
     "derivatives of sin(sin(x)) at 5": [
-        Program(f"grad^{n}/{title}", nested(n, region), derivative(n, 5.0),
-                "right" if region is plain else "refuses", "" if region is plain else "functorch#993")
-        for title, region in _REGIONS for n in (1, 2, 3, 4)],
+        Program(f"grad^{n}/{title}", nested(n, region), derivative(n, 5.0), today, issue)
+        for title, region, today, issue in _REGIONS for n in (1, 2, 3, 4)],
     "ordinary autograd around it, and inside of it": [
         Program("create-graph", create_graph, derivative(2, 5.0), "right"),
         Program("autograd-of-grad", autograd_of_grad, derivative(2, 5.0), "refuses", "functorch#993"),
