@@ -20,7 +20,7 @@ from weakref import ref
 from . import tree
 from .autograd.engine import Run
 from .errors import CheckpointError
-from .graph.saved import Hooks, PackedTensor, SavedBase, Site, keep, keep_base
+from .graph.saved import Hooks, PackedTensor, SavedBase, SavedTensor, Site, keep, keep_base
 from .oplog import OpLog, checksum
 from .state import State, current, show, tell, using
 from .tensor import Tensor, alias, bases, next_number, peel
@@ -269,6 +269,11 @@ class Refill(Hooks):
     def save_base(self, base: Tensor, site: Site) -> SavedBase | Storage:
         self.pack(base, site)
         return keep_base(base)
+
+    def save_value(self, value: Tensor, site: Site) -> SavedBase | SavedTensor | Storage:
+        for base in bases(value):
+            self.pack(base, site)
+        return keep(value)
 
     def before(self, owner: Any, node: str, inputs: dict[str, Tensor]) -> None:
         """Stop before the function runs, where all that is missing are inputs that it will save. [NOTE early-stop]"""

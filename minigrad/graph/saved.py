@@ -77,6 +77,10 @@ class Hooks:
         """What a node of level 0 keeps: anything with `unpack`.  A leaf is packed as it is, all else without its edge."""
         return PackedTensor(alias(base), self, site, leaf=base if base.node is LEAF else None)
 
+    def save_value(self, value: Tensor, site: Site) -> Any:
+        """What a node of another level keeps of a value one storey down."""
+        return PackedTensor(value, self, site)
+
     def before(self, owner: Interpreter | None, node: str, inputs: dict[str, Tensor]) -> None:
         """A function, whose node will be of that name, is about to run on these inputs, and may be expensive."""
 
@@ -227,7 +231,7 @@ def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: Stat
     hooks = None if state.hooks is None else state.hooks.manager(owner)
     if hooks is not None and not hooks.passes(x):
         site = Site(owner, node, name, keeper, slot)
-        kept = hooks.save_base(x, site) if owner is None else PackedTensor(x.value if x.owner is owner else x, hooks, site)
+        kept = hooks.save_base(x, site) if owner is None else hooks.save_value(x.value if x.owner is owner else x, site)
         if state.watchers:
             tell(state.watchers, "pack", owner, site, (hooks, keeper, x))
         return kept
