@@ -105,7 +105,7 @@ def _programs(found: Board) -> list[str]:
     for title, group in found.groups.items():
         text += [title, *body[:len(group)]]
         body = body[len(group):]
-    return [*text, "", "reruns   of regions; f runs once more than that (grad^k/every, whose backwards are regions too: k + 1 times)",
+    return [*text, "", "reruns   of regions; f runs once more than that (under `every`, at order k: k + 1 times)",
             "kept     on the device when each backward begins, the innermost first, each memory once",
             "to host  copies that save_on_cpu made"]
 
