@@ -146,8 +146,14 @@ def formatted(x: Tensor, spec: str) -> str:
 
 
 def dlpack(x: Tensor, **kwargs: Any) -> Any:
-    """The host array for DLPack, shared."""
-    return x.numpy().__dlpack__(**kwargs)
+    """The array itself for DLPack, shared.  Raises where numpy() does, but not for a CUDA device."""
+    if x.requires_grad:
+        msg = "Can't export tensors that require gradient, use tensor.detach()"
+        raise BufferError(msg)
+    if x.device.kind == "sim":
+        msg = f"can't export a tensor on {x.device}: nobody else knows that memory. Copy it to the host: Tensor.cpu()."
+        raise BufferError(msg)
+    return logical(x, "__dlpack__").__dlpack__(**kwargs)
 
 
 def dlpack_device(x: Tensor) -> Any:

@@ -360,7 +360,14 @@ def _arrays(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State)
             else:
                 return kind.device, [x.value for x in args]
     device = params["device"] if not args and "device" in params else _common_device(op, args)
-    return device, _promoted(op, args, state) if op.promote else [a.value if type(a) is Tensor else a for a in args]
+    if op.promote:
+        return device, _promoted(op, args, state, device)
+    return device, [_value(x, device) if type(x) is Tensor else x for x in args]
+
+
+def _value(x: Tensor, device: Device) -> Array:
+    """The array; where the op runs elsewhere the number in it, which kernels of any device take."""
+    return x.value if x.kind.device is device else x.value[()]
 
 
 def _wrap(op: Op, made: Array, args: tuple[Any, ...], device: Device) -> Tensor:
@@ -388,7 +395,7 @@ def _common_device(op: Op, args: tuple[Any, ...]) -> Device:
     return first.device
 
 
-def _promoted(op: Op, args: tuple[Any, ...], state: State) -> list[Any]:
+def _promoted(op: Op, args: tuple[Any, ...], state: State, on: Device) -> list[Any]:
     """Arrays in the op's common dtype, by torch's rules; python numbers stay numbers, which numpy treats as weak."""
     shaped: list[dtype] = []
     zero_dim: list[dtype] = []
@@ -411,11 +418,11 @@ def _promoted(op: Op, args: tuple[Any, ...], state: State) -> list[Any]:
     if op.refuses:
         _refuse(op, common, [*shaped, *zero_dim, *scalars])
     target = NUMPY_DTYPE[common]
-    on = next(x for x in args if type(x) is Tensor).device
     arrays = []
     for x in numbers:
         if type(x) is Tensor:
-            arrays.append(x.value if x.dtype is common else on.kernel(_astype)(x.value, target))
+            value = _value(x, on)
+            arrays.append(value if x.dtype is common else on.kernel(_astype)(value, target))
         elif common.category < FLOAT or isinstance(x, bool):  # an int that does not fit wraps round, as in torch
             arrays.append(on.xp.asarray(x).astype(target))
         else:

@@ -114,8 +114,18 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: str | Device | None
 
 
 def from_dlpack(source: Any) -> Tensor:
-    """A cpu tensor that shares memory with whatever speaks DLPack on the host.  Source: torch.from_dlpack."""
-    return from_numpy(CPU.xp.from_dlpack(source))
+    """A tensor that shares memory with whatever speaks DLPack, on the host or on a CUDA device.  Source: torch.from_dlpack."""
+    kind, index = source.__dlpack_device__()
+    if kind != _DLPACK_CUDA:
+        return from_numpy(CPU.xp.from_dlpack(source))
+    where = find_device(f"cuda:{index}")
+    array = where.xp.from_dlpack(source)
+    d = dtype_of(array)
+    return fresh(array, d, where, new_storage(array, kind_of(d, where)))
+
+
+_DLPACK_CUDA = 2
+"""kDLCUDA of the DLPack standard."""
 
 
 def _shape(size: tuple[Any, ...]) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from .creation import new_zeros, zeros_like
 from .gather import gather_at, scatter_add_at
 from .reduction import pull, push
 from .shape import normal_dim, normal_dims, reshape, restore, sum_dims, unsqueeze
+from .special import accumulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -137,9 +138,9 @@ _topk = _choice("topk", lambda xp, x, dim, k, largest: _first(_order(xp, x, dim,
 # ---------------------------------------------------------------- running extremes: a place may be chosen more than once
 def _running(name: str, ufunc: str) -> OpFunction:
     def kernel(xp: Any, x0: Any, dim: int) -> Any:
-        values = getattr(xp, ufunc).accumulate(x0, axis=dim)
+        values = accumulate(xp, ufunc, x0, dim)
         places = xp.arange(x0.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x0.ndim)])
-        return values, xp.maximum.accumulate(xp.where((x0 == values) | xp.isnan(x0), places, 0), axis=dim)
+        return values, accumulate(xp, "maximum", xp.where((x0 == values) | xp.isnan(x0), places, 0), dim)
 
     return row(name, kernel, saves=("x0", "out1"), outs=2, batch=along_dim,
                vjp=(lambda ct, x0, out1, dim: scatter_add_at(zeros_like(x0), out1, ct[0], dim=dim),),

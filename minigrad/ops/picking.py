@@ -18,6 +18,7 @@ from .indexing import index_batch, masked_fill, no_batch, put_at
 from .rearrange import broadcast_tensors, contiguous
 from .scan import cumsum
 from .shape import expand, normal_dim, reshape, unsqueeze
+from .special import repeated
 
 if TYPE_CHECKING:
     from ..op import Op
@@ -109,7 +110,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- counts
-_repeated = row("repeat_interleave", lambda xp, x0, n: xp.repeat(xp.arange(n), x0), vjp=None, jvp=None, batch=no_batch)
+_repeated = row("repeat_interleave", lambda xp, x0, n: repeated(xp, x0, n), vjp=None, jvp=None, batch=no_batch)
 
 
 def repeat_interleave(x: Tensor, repeats: int | Tensor, dim: int | None = None, *, output_size: int | None = None) -> Tensor:

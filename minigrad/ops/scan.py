@@ -18,6 +18,7 @@ from .creation import new_full, zeros_like
 from .joining import cat, narrow
 from .pointwise import conj, exp
 from .shape import flip_dims, normal_dim, reshape
+from .special import accumulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +95,7 @@ def _logcumsumexp_jvp(dx: Tensor, x0: Tensor, out: Tensor, dim: int) -> Tensor:
 
 
 _logcumsumexp: OpFunction = row(
-    "logcumsumexp", lambda xp, x0, dim: xp.logaddexp.accumulate(x0, axis=dim), saves=("x0", "out"), batch=along_dim,
+    "logcumsumexp", lambda xp, x0, dim: accumulate(xp, "logaddexp", x0, dim), saves=("x0", "out"), batch=along_dim,
     vjp=(_logcumsumexp_vjp,), jvp=(_logcumsumexp_jvp,))
 
 

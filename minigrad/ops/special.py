@@ -1,4 +1,4 @@
-"""The error function over an array namespace, for namespaces (numpy's) that have none.
+"""Functions over an array namespace that numpy's or cupy's has not: the error function; running extremes, repetitions by array.
 
 Rational approximations for |x| <= 0.46875, <= 4 and above, relative error below 1e-15 in float64.
 
@@ -63,3 +63,27 @@ def _horner(x: Array, coefficients: tuple[float, ...]) -> Array:
     for c in coefficients[1:]:
         out = out * x + c
     return out
+
+
+def accumulate(xp: Any, name: str, x: Array, axis: int) -> Array:
+    """Of a binary function its running results along an axis; cupy's have `accumulate` for sums and products alone."""
+    ufunc = getattr(xp, name)
+    try:
+        return ufunc.accumulate(x, axis=axis)
+    except NotImplementedError:
+        return xp.moveaxis(_doubling(ufunc, xp.moveaxis(x, axis, -1).copy()), -1, axis).copy()
+
+
+def _doubling(ufunc: Any, out: Array) -> Array:
+    """A scan in log2(n) steps: after each, an element stands for twice as many as before.  Source: Hillis and Steele, 1986."""
+    step = 1
+    while step < out.shape[-1]:
+        out[..., step:] = ufunc(out[..., :-step], out[..., step:])
+        step *= 2
+    return out
+
+
+def repeated(xp: Any, counts: Array, n: int) -> Array:
+    """The numbers below n, each as often as its count says; `repeat` by array is new in cupy 15."""
+    ends = xp.cumsum(counts)
+    return xp.searchsorted(ends, xp.arange(int(ends[-1]) if n else 0), side="right")

@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+import torch
 
 import minigrad as mg
 from minigrad.errors import UsageError
@@ -193,6 +194,30 @@ def test_dlpack_shares_memory():
     y = mg.from_dlpack(x)
     y[0] = 7
     assert x.tolist() == [7.0, 2.0]
+
+
+def test_dlpack_shares_memory_with_numpy_and_torch():
+    x = mg.tensor([1.0, 2.0], device="cpu")
+    np.from_dlpack(x)  # read only to numpy
+    torch.from_dlpack(x)[0] = 7
+    assert x.tolist() == [7.0, 2.0]
+    y = torch.ones(2, 3).t()
+    z = mg.from_dlpack(y)
+    z[2, 1] = 5
+    assert (y[2, 1].item(), z.data_ptr(), z.stride()) == (5.0, y.data_ptr(), y.stride())
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"requires_grad": True, "device": "cpu"}, "require gradient"), ({"device": "sim"}, r"Tensor.cpu\(\)")])
+def test_dlpack_gives_no_tensor_that_requires_grad_or_that_nobody_else_can_read(options, words):
+    with pytest.raises(BufferError, match=words):
+        torch.from_dlpack(mg.tensor([1.0], **options))
+
+
+def test_a_number_on_the_host_goes_with_tensors_of_any_device():
+    x, two = mg.ones(3, device="sim"), mg.tensor(2.0, device="cpu")
+    assert ((two * x).tolist(), str((two * x).device), (x / two).tolist()) == ([2.0] * 3, "sim", [0.5] * 3)
+    assert (two.double() * x).dtype is mg.float32
 
 
 def test_pickling_keeps_data_device_and_flag(x):
