@@ -87,6 +87,7 @@ from .ops.layout import (
     channels_last as channels_last, channels_last_3d as channels_last_3d, clone as clone,
     contiguous_format as contiguous_format, memory_format as memory_format, preserve_format as preserve_format,
 )
+from .modes import publish as _publish
 from .ops.misc import (
     finfo as finfo, iinfo as iinfo, is_complex as is_complex, is_floating_point as is_floating_point, is_nonzero as is_nonzero,
     is_tensor as is_tensor, layout as layout, numel as numel, strided as strided,
@@ -110,11 +111,19 @@ from .ops.random import (
     randint as randint, randint_like as randint_like, randn as randn, randn_like as randn_like, randperm as randperm,
 )
 
+_publish(globals())
+
 if _collecting:
     gc.enable()
 
 Size: type = tuple
 __version__ = "0.1.0"
+
+
+_LATE = {
+    "is_anomaly_enabled": ".autograd.anomaly_mode", "is_anomaly_check_nan_enabled": ".autograd.anomaly_mode",
+    "autocast": ".amp.autocast_mode", "is_autocast_enabled": ".amp.autocast_mode", "get_autocast_dtype": ".amp.autocast_mode",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -123,9 +132,15 @@ def __getattr__(name: str) -> object:
         from .ops.loss import xlogy  # noqa: PLC0415  a loss, and all losses come with nn
 
         return xlogy
-    if name in ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"):
-        return getattr(autograd.anomaly_mode, name)
-    if name in ("_C", "_functorch", "_vmap_internals", "cuda", "fx", "memory", "nn", "sim", "testing", "tracing", "utils"):
+    if name == "bfloat16":
+        msg = "minigrad has no bfloat16, because numpy, which holds its arrays, has none: use float16 or float32."
+        raise AttributeError(msg)
+    if name in _LATE:
+        from importlib import import_module  # noqa: PLC0415  only then
+
+        return getattr(import_module(_LATE[name], __name__), name)
+    if name in ("_C", "_functorch", "_vmap_internals", "amp", "cuda", "fx", "memory", "nn", "overrides", "sim", "testing",
+                "tracing", "utils"):
         from importlib import import_module  # noqa: PLC0415  only then
 
         return import_module(f".{name}", __name__)

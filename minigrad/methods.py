@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from . import autograd, conversion
 from .autograd import hooks
+from .modes import published
 from .ops import (
     activation,
     choice,
@@ -54,6 +56,7 @@ def _or_not_implemented(f: Any) -> Any:
             if hasattr(other, "__array__"):  # python would say unequal where the elements were meant
                 raise
             return NotImplemented
+    compare.__name__ = f.__name__
     return compare
 
 
@@ -454,3 +457,10 @@ T.numpy = conversion.numpy
 T.tolist = conversion.tolist
 T.item = conversion.item
 T.stride = conversion.stride
+
+# ---------------------------------------------------------------- each is one call, whatever it is composed of
+for _name, _f in list(vars(Tensor).items()):
+    if isinstance(_f, FunctionType) and _f.__module__ != Tensor.__module__:
+        if not hasattr(Tensor, _f.__name__):
+            _f.__name__ = _name
+        setattr(Tensor, _name, published(_f))

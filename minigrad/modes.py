@@ -1,7 +1,9 @@
 """Modes: who is asked before something runs.
 
-    program -> levels, the top first -> level 0 -> dispatch modes, the innermost first -> kernel
+    program -> function modes, autocast -> levels, the top first -> level 0 -> dispatch modes -> kernel
 
+Those ahead of the levels are asked about each call that the program writes, a composite as the one call it is; what runs for
+it, rules of ops and of backward too, is no call of the program. [NOTE function-modes]
 A dispatch mode stands at the base: it is given all that reaches it, runs it, or does something else. [NOTE dispatch-modes]
 
 Upstream: DispatchKey::Python, torch/utils/_python_dispatch.py.
@@ -9,16 +11,78 @@ Upstream: DispatchKey::Python, torch/utils/_python_dispatch.py.
 
 from __future__ import annotations
 
+from functools import update_wrapper
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
-from .state import State, show, underneath, using
+from .state import State, current, show, underneath, using, watched
 from .tensor import Tensor, alias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .op import Op
+
+
+class Ahead:
+    """One who is asked about calls."""
+
+    __slots__ = ()
+
+    def takes(self, call: Callable[..., Any]) -> bool:
+        """Whether it has anything to do with this call, ..."""
+        return True
+
+    def run(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """... which it then runs, itself not asked meanwhile."""
+        raise NotImplementedError
+
+    def sees_into(self, call: Callable[..., Any]) -> bool:
+        """Whether, of a call that it does not take, it is asked about the calls inside it."""
+        return False
+
+
+def meet(call: Callable[..., Any], body: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+         state: State) -> Any:
+    """Ask those ahead about a call, the innermost first; nobody is asked about what runs for it in the end."""
+    for who in reversed(state.ahead):
+        if who.takes(call):
+            with using(state._replace(ahead=tuple([other for other in state.ahead if other is not who]))):
+                return who.run(call, args, kwargs)
+    if any(who.sees_into(call) for who in state.ahead):
+        return body(*args, **kwargs)
+    with using(state._replace(ahead=())):
+        return body(*args, **kwargs)
+
+
+def published(f: Any) -> Any:
+    """A function as programs call it: those ahead are asked about it.  A row asks by itself, where it meets the levels."""
+    if type(f) is not FunctionType or hasattr(f, "op") or hasattr(f, "__published__"):
+        return f
+    found = _PUBLISHED.get(f)
+    if found is None:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if watched and (state := current()).ahead:
+                return meet(call, f, args, kwargs, state)
+            return f(*args, **kwargs)
+
+        found = _PUBLISHED[f] = update_wrapper(call, f)
+        found.__published__ = True  # type: ignore[attr-defined]
+    return found
+
+
+_PUBLISHED: dict[Any, Callable[..., Any]] = {}
+
+
+def publish(names: dict[str, Any]) -> None:
+    """Publish, where they stand, the functions of ops and of the module itself among the public names of a module."""
+    for name, f in list(names.items()):
+        if type(f) is FunctionType and name[0] != "_" and f.__module__.startswith((_OPS, names["__name__"])):
+            names[name] = published(f)
+
+
+_OPS = __name__.replace("modes", "ops.")
 
 
 def at_base(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], state: State) -> Any:

@@ -27,7 +27,7 @@ from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, Refusal, UsageError
 from .graph.plan import Plan
 from .graph.record import record, record_binary, record_unary
-from .modes import row_at_base
+from .modes import meet, row_at_base
 from .state import State, below, current, show, tell, using, watched
 from .tensor import Tensor, base_tensor, fresh, storage_of
 from .views import link
@@ -275,6 +275,8 @@ def _binary(op: Op) -> Callable[..., Any]:
 def bind(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Run `op` at the highest level that one of its arguments belongs to. [NOTE who-processes-an-op]"""
     state = current()
+    if state.ahead:
+        return meet(op.call, op.call, args, params, state)
     top = None
     for x in args:
         if type(x) is Tensor and x.owner is not None and x.owner is not top:

@@ -39,6 +39,8 @@ class State:
     """The message of `disable_saved_tensors_hooks`, where it is in force. [NOTE disabled-hooks]"""
     watchers: tuple[Watcher, ...] = ()
     """Those who are told of every op: traces and checkpoint frames.  Where there are none, ops take their fast path."""
+    ahead: tuple[Any, ...] = ()
+    """Those who are asked about a call before it meets the levels, the innermost last. [NOTE function-modes] [NOTE autocast]"""
     dispatch_modes: tuple[Any, ...] = ()
     """Those who are asked to run what reaches the base, the innermost last. [NOTE dispatch-modes]"""
     above: State | None = None
@@ -121,7 +123,7 @@ class using:  # noqa: N801  reads as a statement
     def __enter__(self) -> State:
         self.old = _STATE.get()
         _STATE.set(self.new)
-        if self.new.watchers or self.new.dispatch_modes:
+        if self.new.watchers or self.new.dispatch_modes or self.new.ahead:
             watched.add(self)
         return self.new
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..modes import publish
 from ..ops.creation import zeros_like
 from ..state import show
 from ..tensor import LEAF, Tensor, alias
@@ -124,3 +125,6 @@ def tensor_backward(x: Tensor, gradient: Tensor | None = None, retain_graph: boo
                     create_graph: bool = False, inputs: Any = None) -> None:
     """Accumulate the gradient of `x` into the leaves it was computed from.  Source: torch.Tensor.backward."""
     backward(x, gradient, retain_graph, create_graph, inputs)
+
+
+publish(globals())

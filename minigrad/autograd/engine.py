@@ -150,7 +150,8 @@ class Walk:
         """Start from the roots and go, with the level recording or not."""
         state = current()
         off = state.grad_off - {owner} if self.create_graph else state.grad_off | {owner}
-        with using(state._replace(grad_off=off, run=Run(owner, self, partial=not self.accumulates and state.run is None))):
+        run = Run(owner, self, partial=not self.accumulates and state.run is None)
+        with using(state._replace(grad_off=off, ahead=(), run=run)):
             for target, nr, ct in roots:
                 if not self.create_graph and ct.owner is owner:
                     ct = below(ct)  # noqa: PLW2901

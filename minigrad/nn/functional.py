@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..autograd.grad_mode import no_grad
 from ..dtypes import FLOAT, bool_, float16, float32, int64, uint8
 from ..errors import UsageError
+from ..modes import publish
 from ..ops import activation, loss
 from ..ops.activation import gelu, logsigmoid, sigmoid, softplus
 from ..ops.attention import attention, safe_softmax
@@ -430,3 +431,6 @@ def _last_is_dense(x: Tensor) -> bool:
     while x.owner is not None:
         x = x.value
     return x.value.strides[-1] == x.value.itemsize  # type: ignore[no-any-return]
+
+
+publish(globals())

@@ -159,6 +159,9 @@ def detach(x: Tensor) -> Tensor:
     return alias(x) if x.owner is None and not watched else _detach(x)
 
 
+detach.__published__ = True  # type: ignore[attr-defined]  # where someone is asked, its row asks
+
+
 def reshape(x: Tensor, *extents: Any, shape: Sequence[int] | None = None) -> Tensor:
     """The elements in another shape, a view where the strides allow it; one extent may be -1.  Source: torch.reshape."""
     return _view(x, shape=_filled(varargs(extents, shape), x))  # type: ignore[no-any-return]

@@ -41,7 +41,8 @@ autograd.function
 region offload oplog
 recompute reentrant streamed utils.checkpoint_contexts
 remat
-utils.checkpoint utils._python_dispatch
+utils.checkpoint utils._python_dispatch overrides amp.autocast_mode
+amp
 autograd.mutation autograd.hooks
 autograd.graph
 functionalization

@@ -120,7 +120,6 @@ def test_what_is_not_there_yet_is_not_there():
     from minigrad.utils import checkpoint
 
     assert not hasattr(minigrad.func, "make_fx")
-    assert not hasattr(minigrad, "autocast")
     assert not hasattr(checkpoint, "CheckpointPolicy")
 
 

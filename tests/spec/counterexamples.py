@@ -11,6 +11,7 @@ from importlib import import_module
 from weakref import WeakKeyDictionary
 
 from minigrad import accelerator, offload, pinned, recompute, reentrant, region, remat, residuals, simulated, state, streamed
+from minigrad.amp import autocast_mode
 from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode, mutation
 from minigrad.backend import CPU
 from minigrad.fx import memory, tracer
@@ -336,6 +337,22 @@ def nodes_noted_as_they_run():
         if event != "node":
             notice(self, event, owner, subject, detail)
     return replaced(anomaly_mode.Anomaly, notice=late)
+
+
+def rules_asked_about():
+    """Those ahead of the levels are asked about what a backward computes, like about the calls of the program."""
+    replace = state.State._replace
+    return replaced(state.State, _replace=lambda self, **changes: replace(self, **{
+        name: value for name, value in changes.items() if name != "ahead" or "run" not in changes}))
+
+
+def casts_kept_where_nothing_records():
+    """Autocast keeps the cast of a leaf also where it is not recorded."""
+    def careless(self, x, target):
+        if id(x) not in self.casts:
+            self.casts[id(x)] = x.to(target)
+        return self.casts[id(x)]
+    return replaced(autocast_mode.Casting, _cast=careless)
 
 
 def values_unchecked():

@@ -25,6 +25,7 @@ from minigrad.autograd.graph import (
 from minigrad.errors import CheckpointError, LevelError, Refusal, UsageError
 from minigrad.func import functionalize, grad, grad_and_value, jvp, linearize, vjp, vmap
 from minigrad.fx.experimental.proxy_tensor import make_fx
+from minigrad.overrides import TorchFunctionMode
 from minigrad.state import current, using
 from minigrad.utils.checkpoint import GraphExecGroup, checkpoint
 from tests.spec import counterexamples as broken
@@ -1118,3 +1119,38 @@ def test_a_detached_tensor_that_is_no_view_is_written_alone():
     assert functionalize(program)(t(2.0)).item() == program(t(2.0)).item() == 7.0
     with broken.detached_tensors_apart():
         assert functionalize(program)(t(2.0)).item() == 6.0
+
+
+# ---------------------------------------------------------------- function modes and autocast
+def test_a_mode_that_is_asked_about_rules_sees_calls_that_nobody_wrote():
+    """[NOTE function-modes]"""
+    class Calls(TorchFunctionMode):
+        count = 0
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.count += 1
+            return func(*args, **(kwargs or {}))
+
+    def calls():
+        y, pull = vjp(sin_sin, t(1.0))
+        with Calls() as calls:
+            pull(y)
+        return calls.count
+
+    assert calls() == 0
+    with broken.rules_asked_about():
+        assert calls() == 4                                # cos and mul, twice
+
+
+def test_a_cast_kept_where_nothing_records_has_no_edge():
+    """[NOTE autocast]"""
+    def requires_grad():
+        w = mg.ones(2, 2, dtype=mg.float32, requires_grad=True)
+        with mg.autocast(w.device.type):
+            with mg.no_grad():
+                w @ w
+            return (w @ w).requires_grad
+
+    assert requires_grad()
+    with broken.casts_kept_where_nothing_records():
+        assert not requires_grad()
