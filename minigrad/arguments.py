@@ -143,7 +143,7 @@ def with_aux(out: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
 def outputs(out: Any, what: str) -> tuple[list[Tensor], Any]:
     """The leaves of an output, which are tensors, at least one."""
     leaves, spec = tree.flatten(out)
-    if not leaves or leaves == [None]:
+    if not any(x is not None for x in leaves):
         msg = f"{what}: Expected f to be a function that has non-empty output (got output = {leaves})"
         raise UsageError(msg)
     for y in leaves:
