@@ -128,6 +128,7 @@ class autocast(Scope):  # noqa: N801  torch spells it so
         return outside._replace(ahead=(Casting(self.device, self.fast_dtype, casts), *others))
 
     def __exit__(self, *error: Any) -> None:
+        assert self._scopes
         made = _casting(self._scopes[-1].new, self.device)
         super().__exit__(*error)
         outer = _casting(current(), self.device)
