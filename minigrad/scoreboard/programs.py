@@ -180,6 +180,16 @@ def jvp_of_grad(torch: Any, device: str) -> Any:
     return torch.func.jvp(torch.func.grad(checkpointed(torch, f)), (x,), (torch.ones_like(x),))[1]
 
 
+def dual_level_left(torch: Any, device: str) -> Any:
+    """A dual level around g; backward of the tangent after the level was left."""
+    x = number(torch, 5.0, device).requires_grad_()
+    with torch.autograd.forward_ad.dual_level():
+        y = checkpointed(torch, f)(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))
+        tangent = torch.autograd.forward_ad.unpack_dual(y).tangent
+    tangent.backward()
+    return x.grad
+
+
 def jacobian(torch: Any, device: str) -> Any:
     """jacrev(g), its diagonal."""
     return torch.func.jacrev(checkpointed(torch, f))(numbers(torch, device).detach()).diagonal()
@@ -269,6 +279,7 @@ PROGRAMS = {
         Program("jacrev", jacobian, _EACH, "refuses", "pytorch#141845"),
         Program("hessian", hessian, [derivative(2, x) for x in POINTS], "refuses", "pytorch#141845"),
         Program("jvp-of-grad", jvp_of_grad, derivative(2, 5.0), "refuses", "pytorch#187316"),
+        Program("dual-level-left", dual_level_left, derivative(2, 5.0), "error", "pytorch#129293"),
         Program("vjp-later", vjp_later, derivative(1, 5.0), "refuses", "pytorch#122729"),
         Program("vmap-then-backward", vmap_then_backward, _EACH, "error", "pytorch#165880"),
         Program("dropout-in-vmap", dropout_in_vmap, _ZEROS, "error", "pytorch#165880")],
