@@ -32,7 +32,7 @@ from .ops import (
     subscript,
     transfer,
 )
-from .ops.inplace import in_place
+from .ops.inplace import in_place, in_place_view
 from .tensor import Tensor
 
 T: Any = Tensor
@@ -410,6 +410,12 @@ T.zero_ = inplace.zero_
 T.fill_ = inplace.fill_
 T.copy_ = inplace.copy_
 T.detach_ = inplace.detach_
+T.squeeze_ = in_place_view(shape.squeeze, "squeeze_")
+T.unsqueeze_ = in_place_view(shape.unsqueeze, "unsqueeze_")
+T.transpose_ = in_place_view(shape.transpose, "transpose_")
+T.swapaxes_ = in_place_view(shape.transpose, "swapaxes_")
+T.swapdims_ = in_place_view(shape.transpose, "swapdims_")
+T.t_ = in_place_view(shape.t, "t_")
 T._is_view = inplace.is_view  # noqa: SLF001  torch spells it so
 T._base = property(inplace.base_of)  # noqa: SLF001  torch spells it so
 T.data = property(misc.get_data, misc.set_data)

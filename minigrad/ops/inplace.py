@@ -18,7 +18,7 @@ from ..graph.node import Node, hooks_of
 from ..modes import at_base
 from ..op import OpFunction, revive, row
 from ..state import State, current, show, tell
-from ..tensor import LEAF, Extra, Tensor, edge, extra_of, next_number, peel, storage_of, written
+from ..tensor import LEAF, Extra, Tensor, bottom, edge, extra_of, next_number, peel, storage_of, written
 from ..views import root_of
 from .batching import elementwise, to_front
 from .creation import tensor, zeros_like
@@ -48,6 +48,34 @@ def in_place(f: Callable[..., Any], name: str, *, reads_input: bool = True) -> C
 
     method.__name__ = name
     method.__doc__ = f"The in-place form of {name[:-1]}.  Source: torch.Tensor.{name}."
+    return method
+
+
+def in_place_view(f: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
+    """The in-place form of a function that gives a view: `x` becomes that view of what it was.
+
+    Its memory stays what it is; the version grows, as in torch.
+    """
+    def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        _writable(x, name)
+        new = f(_moved(x), *args, **kwargs)
+        old = root_of(new)
+        if old.shape == x.shape and old is new:
+            return x
+        for view, _ in views_of(old):
+            assert view.extra is not None
+            view.extra.root = old
+        x.shape, x.value, x.node, x.nr = new.shape, new.value, new.node, new.nr
+        if hasattr(new, "note"):
+            x.note = new.note
+        assert new.extra is not None
+        x.extra = new.extra
+        extra_of(old).views = [ref(x), *[ref(v) for v, _ in views_of(old) if v is not new and v is not x]]
+        written(bottom(x))
+        return x
+
+    method.__name__ = name
+    method.__doc__ = f"The in-place form of {name[:-1]}: `x` becomes a view of what it was.  Source: torch.Tensor.{name}."
     return method
 
 

@@ -93,6 +93,22 @@ def a_constant_is_written_into(lib, x):
     return (a * a).sum()
 
 
+@body
+def a_view_in_place(lib, x):
+    y = (x * 1).unsqueeze_(0)
+    return (y * x).squeeze_(0) * 2
+
+
+@body
+def a_view_in_place_of_what_has_views(lib, x):
+    y = lib.stack([x, x * x])
+    part = y[1:]
+    y.unsqueeze_(0).transpose_(0, 1)
+    y.mul_(3)
+    part.sin_()
+    return (y.t_().squeeze_() * x).sum() + part.sum()
+
+
 TRANSFORMS = {
     "grad": lambda lib, f: lib.func.grad(f),
     "grad grad": lambda lib, f: lib.func.grad(lib.func.grad(f)),
@@ -251,3 +267,29 @@ def test_a_vjp_through_a_write_can_be_pulled_many_times():
         return a.sum()
     _, pull = vjp(f, t(3.0))
     assert [pull(t(k))[0].item() for k in (1.0, 2.0)] == [8.0, 16.0]
+
+
+# ---------------------------------------------------------------- in-place views
+def test_an_in_place_view_is_the_same_tensor_in_another_shape():
+    """[NOTE in-place]"""
+    for lib in (mg, torch):
+        x = lib.zeros(2, 3)
+        view = x[1:]
+        assert x.transpose_(0, 1) is x
+        assert (tuple(x.shape), x._version, view._base is not None) == ((3, 2), 1, True)
+        x[0, 1] = 5.0
+        assert view.tolist() == [[5.0, 0.0, 0.0]]
+
+
+def test_a_leaf_that_requires_grad_is_no_view_in_place():
+    """[NOTE in-place]"""
+    for lib in (mg, torch):
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+            lib.ones(1, 2, requires_grad=True).squeeze_(0)
+
+
+def test_an_in_place_view_of_a_sample():
+    """[NOTE in-place]"""
+    x = t([[[1.0, 2.0]], [[3.0, 4.0]]])
+    found = vmap(grad(lambda a: (a * a).squeeze_(0).mul_(a[0]).sum()))(x)
+    assert found.tolist() == (3 * x * x).tolist()
