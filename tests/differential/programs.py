@@ -1858,3 +1858,149 @@ def a_gradient_over_forward_mode_by_hand(t, wrap):
 def by_hand_over_func_grad(t, wrap):
     f = wrap(lambda v: v.sin().sin())
     return dual_tangent(t, t.func.grad(lambda v: f(v).sum()), vec(t), mat(t)[0])
+
+
+# ---------------------------------------------------------------- the reentrant variant; groups of backward runs; writing after a save
+def reentrant(t, f, *args, **options):
+    return t.utils.checkpoint.checkpoint(f, *args, use_reentrant=True, **options)
+
+
+@program
+def reentrant_regions_in_a_row_and_nested(t):
+    x, f = vec(t, requires_grad=True), lambda v: v.sin() * v
+    y = reentrant(t, lambda v: v.exp() + reentrant(t, f, v * 1), reentrant(t, f, x))
+    y.sum().backward(retain_graph=True)
+    first = x.grad.clone()
+    y.sum().backward()
+    return y, first, x.grad
+
+
+@program
+def reentrant_outputs_that_are_no_tensors_or_constants(t):
+    x, m = vec(t, requires_grad=True), mat(t)
+    y, text, c, none = reentrant(t, lambda v, m, k: (v.sin() * k, "text", m.sum(0), None), x, m, 3)
+    (y.sum() + c.sum()).backward()
+    return y.requires_grad, text, c.requires_grad, none, x.grad, m.grad
+
+
+@program
+def reentrant_limits(t):
+    x = vec(t, requires_grad=True)
+    words = "torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter"
+    y = reentrant(t, lambda v: v.sin(), x)
+    return (error(lambda: t.autograd.grad(y.sum(), x), words), error(lambda: y.sum().backward(inputs=[x]), words),
+            error(lambda: reentrant(t, lambda v, k: v * k, x, k=2), "Unexpected keyword arguments: k"),
+            error(lambda: reentrant(t, lambda v: v, x, debug=True), "is only supported when use_reentrant=False"),
+            error(reentrant(t, lambda v: v.sin().detach(), x).sum().backward, "none of output has requires_grad=True"))
+
+
+@program
+def reentrant_in_segments(t):
+    x = vec(t, requires_grad=True)
+    layers = [lambda v: v.sin(), lambda v: v * v, lambda v: v.exp(), lambda v: v.cos()]
+    t.utils.checkpoint.checkpoint_sequential(layers, 2, x, use_reentrant=True).sum().backward()
+    return x.grad
+
+
+@program
+def reentrant_weights_alone(t):
+    w, x = vec(t, requires_grad=True), vec(t)
+    y = reentrant(t, lambda v: (v * w).sin(), x)
+    return y.requires_grad, error(lambda: y.sum().backward()), w.grad
+
+
+@program
+def reentrant_hooks_of_a_shared_weight(t):
+    w, x, log = vec(t, requires_grad=True), vec(t, requires_grad=True), []
+    w.register_post_accumulate_grad_hook(lambda w: log.append(w.grad.clone()))
+    f = lambda v: (v * w).sin()
+    reentrant(t, f, reentrant(t, f, x)).sum().backward()
+    return log
+
+
+@program
+def reentrant_second_derivatives(t):
+    x = vec(t, requires_grad=True)
+    (reentrant(t, lambda v: v.sin(), x * 1) + x ** 3).sum().backward(create_graph=True)
+    g, x.grad = x.grad, None
+    g.sum().backward()
+    return x.grad
+
+
+@program
+def reentrant_side_channel(t):
+    w, x, box = vec(t, requires_grad=True), vec(t, requires_grad=True), {}
+
+    def first(v):
+        box["k"] = (v * w).sin()
+        return v * 1
+    y = reentrant(t, first, x)
+    reentrant(t, lambda v: (v * box["k"]).sin(), y).sum().backward()
+    return x.grad
+
+
+@program
+def disjoint_backwards_in_a_group(t):
+    a, b = vec(t, requires_grad=True), vec(t, requires_grad=True)
+    f, calls = counted(lambda a, b: (a.sin().sin(), b.exp().sin()))
+    y, z = ckpt(t, f, a, b)
+    with t.utils.checkpoint.GraphExecGroup():
+        y.sum().backward()
+        z.sum().backward()
+    return a.grad, b.grad, calls[0]
+
+
+@program
+def overlapping_backwards_in_a_group(t):
+    x = vec(t, requires_grad=True)
+    y = ckpt(t, lambda v: v.sin().sin(), x).sum()
+    with t.utils.checkpoint.GraphExecGroup():
+        y.backward(retain_graph=True)
+        y.backward()
+    return x.grad
+
+
+@program
+def groups_in_groups(t):
+    def nest():
+        with t.utils.checkpoint.GraphExecGroup(), t.utils.checkpoint.GraphExecGroup():
+            pass
+    return error(nest, "GraphExecGroup contexts cannot be nested")
+
+
+@program
+def writing_to_what_was_saved_once(t):
+    x = mat(t, requires_grad=True)
+    with t.autograd.graph.allow_mutation_on_saved_tensors() as saves:
+        b = x * 1
+        y = (b ** 2).sum() + (b * b).sum()
+        b.sin_()
+        copies = len(saves.cloned)
+        y.backward()
+        return x.grad, copies, len(saves.cloned)
+
+
+@program
+def writing_to_what_was_saved(t):
+    x = mat(t, requires_grad=True)
+    with t.autograd.graph.allow_mutation_on_saved_tensors() as saves:
+        b = x * 1
+        y = (b ** 2).sum() + (b[0] * b[1]).sum()
+        b[0] *= 10
+        b.sin_()
+        copies = len(saves.cloned)
+        z = b.exp().sum()
+        b.zero_()
+        (y + z).backward()
+        return x.grad, copies, len(saves.cloned)
+
+
+@program
+def hooks_of_several_gradients(t):
+    a, b, log = vec(t, requires_grad=True), vec(t, requires_grad=True), []
+    c = a * 2
+    t.autograd.graph.register_multi_grad_hook((a, b, c), lambda grads: log.append([None if g is None else g.clone() for g in grads]))
+    t.autograd.graph.register_multi_grad_hook((a, c), lambda g: log.append(g.clone()), mode="any")
+    (c * b).sum().backward()
+    (a * 3).sum().backward()
+    return log
