@@ -38,28 +38,42 @@ def python_code(graph: Graph, parameters: Mapping[str, int | None], notes: Calla
             lines.append(f"    {''.join(next(given).name + ', ' for _ in range(count))}= leaves_of({name})" if count else "")
         elif (node := next(given)).name != name:
             lines.append(f"    {node.name} = {name}")
+    names = {function: name for name, function in functions_of(graph).items()}
     for node in graph.nodes:
         if node.op != "placeholder":
-            text, note = _statement(node), notes(node) if notes is not None else ""
-            lines.append(f"    {text:55}  # {note}".rstrip() if note else f"    {text}")
+            line, note = _statement(node, names), notes(node) if notes is not None else ""
+            lines.append(f"    {line:55}  # {note}".rstrip() if note else f"    {line}")
     return "\n".join(filter(None, lines)) + "\n"
 
 
-def _statement(node: Node) -> str:
+def functions_of(graph: Graph) -> dict[str, Callable[..., Any]]:
+    """The functions that are no rows, by the names that code has for them."""
+    found: dict[str, Callable[..., Any]] = {}
+    for node in graph.find_nodes(op="call_function"):
+        if row_of(node.target) is None and node.target not in (getitem, view_scatter, *found.values()):
+            name = node.target.__name__ if node.target.__name__.isidentifier() else "function"
+            found[name if name not in found else f"{name}_{len(found)}"] = node.target
+    return found
+
+
+def row_of(target: Any) -> Row | None:
+    """The row that a function is."""
+    return target if type(target) is rows.Row else rows.of(target.op) if hasattr(target, "op") else None
+
+
+def _statement(node: Node, names: Mapping[Any, str]) -> str:
     if node.op == "output":
         return f"return {text(node.args[0])}"
-    return f"{node.name} = {_expression(node)}"
-
-
-def _expression(node: Node) -> str:
     if node.op == "get_attr":
-        return f"self.{node.target}"
+        return f"{node.name} = self.{node.target}"
+    if node.target is getitem:
+        return f"{node.name} = {node.args[0]}[{node.args[1]!r}]"
     rest = ", ".join([*map(text, node.args[node.op == "call_method":]), *(f"{k}={text(v)}" for k, v in node.kwargs.items())])
     if node.op == "call_method":
-        return f"{node.args[0]}.{node.target}({rest})"
-    if node.target is getitem:
-        return f"{node.args[0]}[{node.args[1]!r}]"
-    return f"{node.target if type(node.target) is rows.Row else node.target.__name__}({rest})"
+        return f"{node.name} = {node.args[0]}.{node.target}({rest})"
+    called = names.get(node.target)
+    function = f"functions.{called}" if called else "view_scatter" if node.target is view_scatter else row_of(node.target)
+    return f"{node.name} = {function}({rest})"
 
 
 def text(value: Any) -> str:
@@ -90,10 +104,10 @@ def is_text(value: Any) -> bool:
             or value is default_generator or repr(value).startswith("minigrad."))
 
 
-def compiled(code: str, called: Any = rows, **functions: Any) -> Callable[..., Any]:
-    """The function that the source of `forward` defines."""
-    known: dict[str, Any] = {"rows": called, "minigrad": minigrad, "inf": inf, "nan": nan, "view_scatter": view_scatter,
-                             "leaves_of": leaves_of, **functions}
+def compiled(code: str, functions: Any, **others: Any) -> Callable[..., Any]:
+    """The function that the source of `forward` defines; `functions` has those that are no rows, `others` replace names."""
+    known: dict[str, Any] = {"functions": functions, "rows": rows, "view_scatter": view_scatter, "leaves_of": leaves_of,
+                             "minigrad": minigrad, "inf": inf, "nan": nan, **others}
     exec(compile(code, "<traced graph>", "exec"), known)  # noqa: S102  the code was written by python_code
     return known.pop("forward")  # type: ignore[no-any-return]  # whose globals must not hold it [NOTE no-cycles]
 
@@ -122,14 +136,15 @@ class _Attributes:
         return _Recorded(self._graph.get_attr(name))
 
 
-class _Rows:
-    """All rows, while a graph is rebuilt."""
+class _Namespace:
+    """Functions by name, while a graph is rebuilt."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, find: Callable[[str], Any]) -> None:
         self._graph = graph
+        self._find = find
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return _Recorder(self._graph, rows.named(name))
+    def __getattr__(self, name: str) -> _Recorder:
+        return _Recorder(self._graph, self._find(name))
 
 
 class _Recorder:
@@ -153,11 +168,12 @@ def _plain(value: Any) -> Any:
     return {k: _plain(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-def graph_of(code: str, parameters: Mapping[str, int | None]) -> Graph:
+def graph_of(code: str, parameters: Mapping[str, int | None], functions: Mapping[str, Callable[..., Any]]) -> Graph:
     """The graph that some code was written from; its nodes are named anew."""
     graph = Graph()
     given = [_Recorded(graph.placeholder(name)) if count is None else [
         _Recorded(graph.placeholder(f"{name}_{i}")) for i in range(count)] for name, count in parameters.items()]
-    forward = compiled(code, _Rows(graph), view_scatter=_Recorder(graph, view_scatter), leaves_of=list)
+    forward = compiled(code, _Namespace(graph, functions.__getitem__), rows=_Namespace(graph, rows.named),
+                       view_scatter=_Recorder(graph, view_scatter), leaves_of=list)
     graph.output(_plain(forward(_Attributes(graph), *given)))
     return graph

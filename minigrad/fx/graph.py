@@ -173,6 +173,6 @@ def columns(lines: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[s
                       for i, (cell, width) in enumerate(zip(line, widths, strict=True))).rstrip() for line in lines]
 
 
-_TAKEN = {"self", "rows", "minigrad", "inf", "nan", "view_scatter", "leaves_of"}
+_TAKEN = {"self", "rows", "functions", "minigrad", "inf", "nan", "view_scatter", "leaves_of"}
 """The names that generated code knows."""
 map_arg = map_nodes

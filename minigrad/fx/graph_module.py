@@ -5,11 +5,12 @@ Source: torch.fx.graph_module.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..nn.module import Module
 from ..tensor import Tensor
-from .code import compiled, graph_of, python_code
+from .code import compiled, functions_of, graph_of, python_code
 from .meta import note
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class GraphModule(Module):
     def recompile(self) -> None:
         """Make `forward` of the graph as it is now.  Source: torch.fx.GraphModule.recompile."""
         self.__dict__["code"] = python_code(self.graph, self.parameters_of_forward)
-        self.__dict__["_compiled"] = compiled(self.code)
+        self.__dict__["_compiled"] = compiled(self.code, SimpleNamespace(**functions_of(self.graph)))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the code."""
@@ -67,15 +68,15 @@ class GraphModule(Module):
         attributes = {node.target: getattr(self, node.target) for node in self.graph.find_nodes(op="get_attr")}
         traced = [(node.name, node.meta) for node in self.graph.nodes]
         code = python_code(self.graph, self.parameters_of_forward)
-        return _rebuilt, (code, self.parameters_of_forward, attributes, traced, self.class_name)
+        return _rebuilt, (code, self.parameters_of_forward, functions_of(self.graph), attributes, traced, self.class_name)
 
     def __str__(self) -> str:
         return f"{self.class_name}()\n\n\n\n{self.code}"
 
 
-def _rebuilt(code: str, parameters: dict[str, int | None], attributes: dict[str, Any], traced: list[tuple[str, dict[str, Any]]],
-             class_name: str) -> GraphModule:
-    graph = graph_of(code, parameters)
+def _rebuilt(code: str, parameters: dict[str, int | None], functions: dict[str, Callable[..., Any]], attributes: dict[str, Any],
+             traced: list[tuple[str, dict[str, Any]]], class_name: str) -> GraphModule:
+    graph = graph_of(code, parameters, functions)
     for node, (name, meta) in zip(graph.nodes, traced, strict=True):
         node.name = name
         node.meta.update(meta)

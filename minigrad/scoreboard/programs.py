@@ -295,11 +295,13 @@ PROGRAMS = {
 def text_of(program: Callable[..., Any]) -> str:
     """A program's source, after that of what it calls in its file."""
     found: dict[Any, None] = {}
+    seen: set[Any] = set()
 
     def look(function: FunctionType) -> None:
+        seen.add(function)
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         for used in [*(function.__globals__.get(name) for name in function.__code__.co_names), *cells]:
-            if isinstance(used, FunctionType) and used.__module__ == program.__module__ and used not in found:
+            if isinstance(used, FunctionType) and used.__module__ == program.__module__ and used not in seen:
                 look(used)
         found[function] = None
 

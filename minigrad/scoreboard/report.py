@@ -1,7 +1,7 @@
 """The scoreboard, and the trace of one program, as text or JSON.
 
     python -m minigrad [--json] [--torch]
-    python -m minigrad show [NAME | FILE.py:FUNCTION]
+    python -m minigrad show [NAME | FILE.py:FUNCTION] [--graph]
 
 The exit status is 0 only where minigrad is right everywhere.
 """
@@ -12,6 +12,9 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import __version__, tracing
+from ..fx.experimental.proxy_tensor import make_fx
+from ..fx.graph import columns
+from ..fx.kept import kept
 from . import nestings
 from .judge import Outcome, account, attempt, judged, library
 from .programs import PROGRAMS, Program, text_of
@@ -78,13 +81,6 @@ def _row(found: Board, program: Program, minigrad: Any, torch: Any) -> Row:
 
 
 # ---------------------------------------------------------------- as text
-def _columns(lines: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Columns as wide as they need to be, those in `right` aligned to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  ".join(cell.rjust(width) if i in right else cell.ljust(width)
-                      for i, (cell, width) in enumerate(zip(line, widths, strict=True))).rstrip() for line in lines]
-
-
 def _short(value: Any) -> str:
     """A value in a column: of a list the first element."""
     if isinstance(value, list) and value:
@@ -100,7 +96,7 @@ def _programs(found: Board) -> list[str]:
             "an error" if isinstance(program.right, str) else _short(program.right), str(did.recomputed or ""),
             " ".join(str(k.tensors) for k in did.kept), " ".join(str(k.nbytes) for k in did.kept),
             f"{did.copies}, {did.copied} B" if did.copies else "", theirs, program.issue])
-    head, *body = _columns(lines, right=(1, 3, 4))
+    head, *body = columns(lines, right=(1, 3, 4))
     text = [" " * head.index("tensors") + "kept", head, "-" * max(map(len, body))]
     for title, group in found.groups.items():
         text += [title, *body[:len(group)]]
@@ -114,12 +110,12 @@ def _nestings(found: Board) -> list[str]:
     letters = "abcdef"
     lines = [["nesting", "minigrad", found.theirs], ["", *[" ".join(letters)] * 2]]
     lines += [["  " + nesting, " ".join(mine), " ".join(theirs)] for nesting, (mine, theirs) in found.nestings.items()]
-    head, under, *body = _columns(lines)
+    head, under, *body = columns(lines)
     names = [f"  {letter}  {title}" for letter, title in zip(letters, nestings.REGIONS, strict=True)]
     legend = ".  equal to the plain program    r  refused    E  an error    W  wrong"
     return [head, under, "-" * len(under), *body, "",
             f"W stands around the innermost body ({', '.join(nestings.BODIES)}), or around transforms of it, and is",
-            *_columns([names[:2], names[2:4], names[4:]]), legend]
+            *columns([names[:2], names[2:4], names[4:]]), legend]
 
 
 def _summary(found: Board) -> str:
@@ -155,25 +151,40 @@ def as_json(found: Board) -> str:
 
 
 # ---------------------------------------------------------------- one program
-def show(name: str) -> tuple[str, bool]:
+def show(name: str, *, graph: bool = False) -> tuple[str, bool]:
     """The text, the trace and the figures of one program, by its name or as file.py:function; and whether it is right.
 
+    graph: also the graph of base ops that it comes to, and what that keeps for each backward.
     Raises LookupError where there is no such program.
     """
     path, colon, attribute = name.rpartition(":")
     minigrad = library("minigrad")
     program = Program(name, _function(path, attribute), None, "") if colon else _named(name)
+    arguments = () if colon else (minigrad, program.device)
     with tracing.recorded() as log:
-        answer = attempt(program.run, *(() if colon else (minigrad, program.device)))
+        answer = attempt(program.run, *arguments)
     mine, did = judged(answer, program.right), account(log)
-    kept = ", ".join(f"{k.tensors} ({k.nbytes} B) for {k.where}" for k in did.kept)
+    found = ", ".join(f"{k.tensors} ({k.nbytes} B) for {k.where}" for k in did.kept)
     lines = [["value", f"{_short(mine.value)}{mine.text and ': '}{mine.text}"]]
     if not colon:
         lines += [["right value", _short(program.right)], [f"in {RECORDED}", f"{program.today}  {program.issue}"]]
-    lines += [["recomputations", str(did.recomputed)], ["kept as each backward begins", kept or "no backward"],
+    lines += [["recomputations", str(did.recomputed)], ["kept as each backward begins", found or "no backward"],
               ["copies to the host", f"{did.copies} ({did.copied} B)"]]
     legend = "a column is a level, the base at the right; a bar stands before what runs again"
-    return "\n".join([text_of(program.run), "", legend, "", str(log), "", *_columns(lines)]), mine.verdict == "right"
+    more = ["", _graph(program.run, *arguments)] if graph else []
+    return "\n".join([text_of(program.run), "", legend, "", str(log), "", *columns(lines), *more]), mine.verdict == "right"
+
+
+def _graph(run: Callable[..., Any], *arguments: Any) -> str:
+    """The graph of a program, as code that says where each op was traced; or why there is none."""
+    def program() -> Any:
+        return run(*arguments)
+
+    program.__name__ = run.__name__
+    gm = attempt(make_fx(program))
+    if isinstance(gm, Exception):
+        return f"it cannot be traced: {gm}"
+    return f"{gm.print_readable(print_output=False)}\n{kept(gm.graph)}"
 
 
 def _named(name: str) -> Program:
@@ -199,7 +210,7 @@ def _function(path: str, name: str) -> Callable[..., Any]:
 
 def _list() -> str:
     lines = [["  " + p.name, (p.run.__doc__ or "").partition("\n")[0]] for group in PROGRAMS.values() for p in group]
-    return "\n".join(["python -m minigrad show NAME, or file.py:function for a function without arguments", *_columns(lines)])
+    return "\n".join(["python -m minigrad show NAME, or file.py:function for a function without arguments", *columns(lines)])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -209,6 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser("python -m minigrad", description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("command", nargs="?", choices=("show",), help="explain one program, or list them")
     parser.add_argument("name", nargs="?", help="a program of the list, or file.py:function")
+    parser.add_argument("--graph", action="store_true", help="with show: the graph of base ops too")
     parser.add_argument("--json", action="store_true", help="the scoreboard as JSON")
     parser.add_argument("--torch", action="store_true", help=f"run torch here, instead of showing what {RECORDED} does")
     given = parser.parse_args(arguments)
@@ -220,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = _list()
     else:
         try:
-            text, right = show(given.name)
+            text, right = show(given.name, graph=given.graph)
             status = int(not right)
         except LookupError as error:
             text, status = str(error), 2

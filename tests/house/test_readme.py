@@ -64,6 +64,7 @@ def test_every_command_is_known():
         "python -m minigrad show",
         "python -m minigrad show grad.grad",
         "python -m minigrad show file.py:function",
+        "python -m minigrad show grad.grad --graph",
     ]
     assert find_spec("minigrad.__main__") is not None
 

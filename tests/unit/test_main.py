@@ -181,6 +181,25 @@ def test_grad_grad_is_the_checkpointed_second_derivative(capsys):
     assert report.show("grad.grad/plain") == report.show("grad^2/plain")
 
 
+def test_show_traces_a_program(capsys):
+    assert report.main(["show", "grad.grad", "--graph"]) == 0
+    text = capsys.readouterr().out
+    assert "grad@2, recomputation, checkpoint 1" in text
+    assert "kept for grad@1" in text
+
+
+def test_show_explains_a_program_that_is_named_as_what_it_calls(capsys):
+    assert report.main(["show", "hessian"]) == 0
+    assert capsys.readouterr().out.count("def hessian(") == 1
+
+
+def test_show_says_why_a_program_has_no_graph(tmp_path, capsys):
+    path = tmp_path / "looks.py"
+    path.write_text("import minigrad as mg\ndef f(): return mg.tensor(mg.rand(1).item())\n")
+    assert report.main(["show", f"{path}:f", "--graph"]) == 0
+    assert "it cannot be traced: It appears that you're trying to get value out of a tracing tensor" in capsys.readouterr().out
+
+
 def test_show_explains_a_function_of_a_file(tmp_path, capsys):
     path = tmp_path / "mine.py"
     path.write_text("import minigrad\n\n\ndef f():\n    return minigrad.tensor(0.0).cos()\n")
