@@ -140,7 +140,7 @@ class Frame(Hooks):
 
         def run() -> Any:
             try:
-                with using(current()._replace(run=now.run)):
+                with using(current()._replace(run=now.run)):  # what it takes of regions outside, others of the run take too
                     return self.function(*args, **kwargs)
             except Stop as stop:
                 if stop.refill is not refill:

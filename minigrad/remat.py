@@ -129,7 +129,7 @@ class RegionNode(Node):
         return [found.get(edge) for edge in border]
 
     def release(self) -> None:
-        self.frame = None
+        self.frame, self.slots = None, []
 
 
 def _backward(frame: Frame, owner: Interpreter | None, slots: list[Slot], outs: int, border: list[Edge], given: list[int],

@@ -16,7 +16,7 @@ from minigrad.errors import CheckpointError, UsageError
 from minigrad.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
 from minigrad.nn import functional as F
 from minigrad.state import current, show
-from minigrad.utils.checkpoint import checkpoint, checkpoint_sequential, is_recomputing, set_checkpoint_remat
+from minigrad.utils.checkpoint import GraphExecGroup, checkpoint, checkpoint_sequential, is_recomputing, set_checkpoint_remat
 from tests.spec.instruments import Alive, Counted, Packed, arrays_kept, chain, every, no_garbage, nth, sin_sin, t
 from tests.spec.test_checkpoint import BODIES, TRANSFORMS
 
@@ -268,6 +268,14 @@ def test_regions_nested_k_deep_run_their_body_as_often_as_there_are_ways_down(de
     assert f.calls == math.comb(depth + order, order)
 
 
+@pytest.mark.parametrize("layers", [5, 10, 20])
+def test_the_layers_of_a_region_of_the_first_kind_share_its_recomputation(layers):
+    """[NOTE remat-every] C11: their inputs are recomputed for all of them at once, at the second order too."""
+    f = Counted(mg.sin)
+    nth(2, first(per_layer(every(f), layers)))(t(0.7))
+    assert f.calls == 7 * layers - 5
+
+
 def test_a_backward_to_some_inputs_runs_only_what_leads_there():
     """[NOTE remat-every] C11: partial inputs."""
     seen = []
@@ -309,7 +317,7 @@ def test_a_vjp_function_may_be_called_often_and_under_vmap_after_its_level_has_g
     want = [math.cos(v) * math.cos(math.sin(v)) for v in (0.3, 0.7)]
     for _ in range(2):
         assert pull(t([1.0, 1.0]))[0].tolist() == pytest.approx(want)
-    np.testing.assert_allclose(vmap(pull)(t([[1.0, 0.0], [0.0, 1.0]]))[0].numpy(), np.diag(want), rtol=1e-12)
+    np.testing.assert_allclose(vmap(pull)(t([[1.0, 0.0], [0.0, 1.0]]))[0].tolist(), np.diag(want), rtol=1e-12)
 
 
 def test_the_backward_of_a_batched_region_runs_after_vmap_has_returned():
@@ -357,6 +365,17 @@ def test_hooks_that_change_gradients_mean_the_same_at_the_next_order():
         (g,) = mg.autograd.grad(wrap(region)(x), x, create_graph=True)
         return g.item(), mg.autograd.grad(g, x)[0].item()
     assert program(every) == pytest.approx(program(lambda f: f), rel=1e-12)
+
+
+def test_hooks_on_what_the_region_takes_run_once_for_each_backward():
+    """[NOTE remat-every] C11: the walk of a region tells nobody outside of it."""
+    x, w, calls = t(0.7, requires_grad=True), t(0.5, requires_grad=True), []
+    a = x * 1
+    for name, leaf in (("x", x), ("w", w), ("a", a)):
+        leaf.register_hook(lambda g, name=name: calls.append(name))
+    w.register_post_accumulate_grad_hook(lambda w: calls.append("accumulated"))
+    every(lambda a: mg.sin(a * w))(a).backward()
+    assert sorted(calls) == ["a", "accumulated", "w", "x"]
 
 
 def test_an_output_keeps_the_gradient_that_the_region_asked_it_to_retain():
@@ -602,6 +621,15 @@ def test_the_region_is_freed_with_its_output(no_gc):
     assert freed() is None
 
 
+def test_what_the_region_keeps_is_freed_with_its_backward(no_gc):
+    """[NOTE remat-every] C11."""
+    alive, x = Alive(), t(0.7, requires_grad=True)
+    y = every(sin_sin)(alive.see(x * 1))
+    assert alive.count() == 1
+    y.backward()
+    assert alive.count() == 0 and y.requires_grad
+
+
 def test_nothing_recurses_with_the_number_of_regions(no_gc):
     """[NOTE remat-every] C11."""
     x = t(0.001, requires_grad=True)
@@ -648,3 +676,13 @@ def test_second_derivatives_are_those_of_torch():
     mine, theirs = program(mg, every), program(torch, lambda f: f)
     for a, b in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def test_each_backward_in_a_group_runs_the_region_again():
+    """[NOTE remat-every] C11 [NOTE one-group]: there is nothing that one of them could leave for the next."""
+    f, x = Counted(lambda x: (mg.sin(x), mg.cos(x))), t(0.7, requires_grad=True)
+    a, b = every(f)(x)
+    with GraphExecGroup():
+        a.backward(retain_graph=True)
+        b.backward()
+    assert f.calls == 3 and x.grad.item() == pytest.approx(math.cos(0.7) - math.sin(0.7))
