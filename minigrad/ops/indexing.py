@@ -43,7 +43,8 @@ def one_value(x: Tensor) -> bool:
 
 # ---------------------------------------------------------------- masks
 def _dynamic(what: str) -> Refusal:
-    msg = (f"vmap: {what} gives each sample a shape of its own (a dynamic shape, under {show()}). Use where() or "
+    msg = ("vmap: We do not support batching operators that can output dynamic shape. "
+           f"{what} gives each sample a shape of its own (under {show()}). Use where() or "
            "masked_fill(), which keep the shape.")
     return Refusal(msg)
 
