@@ -29,8 +29,13 @@ class Scope:
         self._scopes.append(scope)
 
     def __exit__(self, *error: Any) -> None:
-        assert self._scopes
-        self._scopes.pop().__exit__(*error)
+        scopes = self._scopes
+        assert scopes
+        scope, now = scopes.pop(), current()
+        if scope.new is not now and any(s.new is now for s in scopes):  # entered, and never left, in a block that has ended
+            while scope.new is not now:
+                scope = scopes.pop()
+        scope.__exit__(*error)
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(f)

@@ -174,7 +174,7 @@ def test_a_backward_in_another_thread_replays_its_masks_and_leaves_that_threads_
         mg.manual_seed(0)
         x = t([1.0] * 8, requires_grad=True)
         y = checkpoint(lambda x: mg.sin(x) * mg.rand(8, dtype=x.dtype), x).sum()
-        return call(lambda: [y.backward(), mg.rand(1).item()])[1], x.grad.tolist()
+        return call(lambda: [y.backward(), mg.rand(1, device=x.device).item()])[1], x.grad.tolist()
     assert run(in_a_thread) == run(lambda f: f())
 
 

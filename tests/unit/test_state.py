@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from minigrad import state
+from minigrad.autograd.grad_mode import no_grad
 from minigrad.interpreters.base import Interpreter
 from minigrad.state import State, Watcher, below, current, level, show, tell, using, watched
 
@@ -118,3 +119,13 @@ def test_the_default_dtype_is_a_field():
         state.set_default_dtype(float64)
         assert state.get_default_dtype() is float64
     assert state.get_default_dtype() is float32
+
+
+def test_an_entry_that_was_never_left_is_forgotten_with_the_block_it_was_made_in():
+    context, before = no_grad(), current()
+    with context:
+        inside = current()
+        with using(inside._replace(early_stop=True)):
+            context.__enter__()
+        assert current() is inside
+    assert current() is before
