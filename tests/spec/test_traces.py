@@ -8,7 +8,9 @@ from weakref import ref
 import pytest
 
 import minigrad as mg
+import minigrad.autograd.forward_ad as fw
 from minigrad import nn
+from minigrad.autograd import Function
 from minigrad.autograd.graph import save_on_cpu, saved_tensors_hooks
 from minigrad.errors import LevelError, Refusal
 from minigrad.func import functional_call, functionalize, grad, grad_and_value, hessian, jvp, vjp, vmap
@@ -48,6 +50,42 @@ def writing(x):
     return y.cos() * x
 
 
+def every(f):
+    return lambda x: checkpoint(f, x, remat="every")
+
+
+class Square(Function):
+    """Both rules, so that jvp finds one too."""
+
+    @staticmethod
+    def forward(x):
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, ct):
+        return ct * ctx.saved_tensors[0] * 2
+
+    @staticmethod
+    def jvp(ctx, dx):
+        return dx * ctx.saved_tensors[0] * 2
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return Square.apply(x), in_dims[0]
+
+
+def dual(f):
+    def tangent(x):
+        with fw.dual_level():
+            return fw.unpack_dual(f(fw.make_dual(x, x * x))).tangent
+    return tangent
+
+
 def scalar(f):
     return lambda x: f(x).sum()
 
@@ -68,15 +106,18 @@ def level_0_twice(f):
     return gradient
 
 
-FEATURES = {"plain": lambda f: f, "checkpoint": region, "nested checkpoint": lambda f: region(region(f)), "save_on_cpu": offloaded,
+FEATURES = {"plain": lambda f: f, "checkpoint": region, "nested checkpoint": lambda f: region(region(f)),
+            "checkpoint of all orders": every, "save_on_cpu": offloaded,
             "save_on_cpu of checkpoint": lambda f: offloaded(region(f)), "hooks": hooked}
-BODIES = {"sin sin": sin_sin, "in place": writing}
+BODIES = {"sin sin": sin_sin, "in place": writing, "function": lambda x: Square.apply(x.sin()).sin()}
 NESTINGS = {
     "f": lambda f: f,
     "backward": level_0,
     "double backward": level_0_twice,
     "grad": lambda f: grad(scalar(f)),
     "grad(grad)": lambda f: grad(scalar(grad(scalar(f)))),
+    "dual level": dual,
+    "backward(dual level)": lambda f: level_0(dual(f)),
     "vjp": lambda f: lambda x: vjp(f, x)[1](x)[0],
     "jvp(grad)": lambda f: lambda x: jvp(grad(scalar(f)), (x,), (x,))[1],
     "hessian": lambda f: hessian(scalar(f)),
@@ -204,6 +245,20 @@ def test_samples_of_a_batch_draw_as_vmap_says():
             mg.manual_seed(0)
             results.append(run(xs).tolist())
         assert results[0] == results[1] == results[2]
+
+
+def test_casts_of_autocast_are_nodes(device):
+    """[NOTE traces-are-pure]"""
+    weight = mg.ones(3, 3)
+
+    def f(x):
+        with mg.autocast(mg.device(device).type, dtype=mg.float16):
+            return region(lambda x: ((x @ weight) @ weight).sin().sum())(x)
+
+    gm = make_fx(grad(f))(mg.tensor(HERE).expand(2, 3) * 1)
+    there = mg.tensor(THERE).expand(2, 3) * 1
+    assert_close(gm(there), grad(f)(there), rtol=0, atol=0)
+    assert "_to_copy" in names(gm, "forward")
 
 
 def test_save_on_cpu_copies_in_the_graph_too(device):
