@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 from .backend import CPU, memory_of
+from .backend import device as find_device
 from .lines import line_of_caller
 from .state import Watcher, current, using
 from .tensor import storage_of
@@ -117,23 +118,26 @@ class Timeline(Watcher):
         """The devices on which something was made."""
         return list(dict.fromkeys(change.memory.device for change in self.changes))
 
-    def live(self, device: str) -> list[tuple[int, int]]:
+    def _of(self, device: str | Device) -> list[Change]:
+        name = str(find_device(device))
+        return [change for change in self.changes if change.memory.device == name]
+
+    def live(self, device: str | Device) -> list[tuple[int, int]]:
         """Return (op index, live bytes) after each change on that device, of what was made within the block."""
         points, live = [], 0
-        for change in self.changes:
-            if change.memory.device == device:
-                live += change.memory.nbytes if change.made else -change.memory.nbytes
-                points.append((change.at, live))
+        for change in self._of(device):
+            live += change.memory.nbytes if change.made else -change.memory.nbytes
+            points.append((change.at, live))
         return points
 
-    def peak(self, device: str) -> Peak:
+    def peak(self, device: str | Device) -> Peak:
         """Return the most bytes at once on that device, when that was, and what was alive then."""
         points = self.live(device)
         if not points:
             return Peak(0, 0, ())
         top = max(range(len(points)), key=lambda k: points[k][1])
         alive: list[Memory] = []
-        for change in [c for c in self.changes if c.memory.device == device][:top + 1]:
+        for change in self._of(device)[:top + 1]:
             if change.made:
                 alive.append(change.memory)
             else:

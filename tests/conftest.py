@@ -1,6 +1,7 @@
 """Options, fixtures and checks that every test shares.
 
     --device cpu|sim|cuda   where tensors that name no device are made, and what the fixture `device` says
+    --stand-in              a cupy made of numpy, to see that the code for cupy runs
 
 A test must leave the State as it found it, and a failure shows the levels that were on the stack when it was raised.
 """
@@ -13,6 +14,7 @@ import pytest
 
 import minigrad
 import minigrad.cuda
+from minigrad import gpu
 from minigrad.backend import device as find_device
 from minigrad.interpreters.base import Interpreter
 from minigrad.state import current, using, watched
@@ -20,6 +22,13 @@ from minigrad.state import current, using, watched
 
 def pytest_addoption(parser):
     parser.addoption("--device", choices=("cpu", "sim", "cuda"), default="cpu", help="the device that the tests run on")
+    parser.addoption("--stand-in", action="store_true", help="let a cupy made of numpy stand for cupy")
+
+
+def pytest_configure(config):
+    if config.getoption("--stand-in"):
+        from tests.cupy_standin import CUPY, CUPYX
+        gpu.import_cupy = lambda: (CUPY, CUPYX)
 
 
 def pytest_collection_modifyitems(config, items):
