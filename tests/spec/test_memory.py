@@ -192,7 +192,7 @@ def test_a_second_backward_says_that_the_data_is_gone():
     """[NOTE no-cycles]"""
     y = sin_sin(leaf())
     y.backward()
-    with pytest.raises(RuntimeError, match="backward through the graph a second time, but the saved tensors of SinBackward0"):
+    with pytest.raises(RuntimeError, match=r"backward through the graph a second time .*, here those of SinBackward0"):
         y.backward()
 
 
