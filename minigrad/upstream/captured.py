@@ -67,16 +67,21 @@ class Again(TorchFunctionMode):
         """What stands for a tensor in the rerun."""
         if x in self.fresh:
             return self.fresh[x]
+        new = self._fresh(x)
+        if new is not x:  # always the same: it may be given a flag, or be what a gradient is asked for
+            self.fresh[x] = new
+        return new
+
+    def _fresh(self, x: torch.Tensor) -> torch.Tensor:
         note: tuple[Layers, list[torch.Tensor]] | None = self._notes.get(x)
         if note is not None:
             layers, bases = note
-            found = self.fresh[x] = layers.fresh(iter(bases))
-            return found
+            return layers.fresh(iter(bases))
         if not is_wrapped(x) or is_dead(x):
             return x
         inner = one_down(x)
-        found = self.again(inner)
-        return x if found is inner else rewrapped(x, found)
+        new = self.again(inner)
+        return x if new is inner else rewrapped(x, new)
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
