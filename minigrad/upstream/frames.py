@@ -55,8 +55,8 @@ class Slot:
 
     def __init__(self, looks: Any) -> None:
         self.looks = looks
-        self.values: dict[Any, torch.Tensor] = {}
-        """Recomputed, for a backward run."""
+        self.values: dict[Any, tuple[torch.Tensor, int]] = {}
+        """Recomputed, for a backward run, with the version that was saved."""
 
 
 class Held:
@@ -146,16 +146,16 @@ class Frame(Hooks):
     # ------------------------------------------------------------ backward
     def unpack(self, packed: Slot, asking: int) -> torch.Tensor:
         run = graph_group() or graph_task()
-        value = packed.values.pop(run, None)
-        if value is not None:
-            return value
-        try:
-            self.recompute(Refill(self, asking, run, packed))
-        except CheckpointError as error:
-            if self.settings.explain is not None:
-                self.settings.explain(error)
-            raise
-        return packed.values.pop(run)
+        if run not in packed.values:
+            try:
+                self.recompute(Refill(self, asking, run, packed))
+            except CheckpointError as error:
+                if self.settings.explain is not None:
+                    self.settings.explain(error)
+                raise
+        value, version = packed.values.pop(run)
+        check(value, version)
+        return value
 
     def recompute(self, refill: Refill) -> None:
         """Run the region as it ran in the forward, and fill slots."""
@@ -237,8 +237,7 @@ class Refill(Hooks):
         """Hand out what was recomputed, as data; CheckpointError where something was not."""
         filled, self._filled = self._filled, []
         for slot, value, version in filled:
-            check(value, version)
-            slot.values[self._run] = value.detach()
+            slot.values[self._run] = value.detach(), version
         if self._missing:
             level = next(iter(self._missing))[0]
             known, got = len(self.frame.slots[level]), self._counts.get(level, 0)

@@ -143,7 +143,7 @@ def check(x: torch.Tensor, version: int) -> None:
 class Entry:
     """Hooks on torch's stack."""
 
-    __slots__ = ("_ban", "hooks", "outer")
+    __slots__ = ("_before", "hooks", "outer")
 
     def __init__(self, hooks: Hooks, *, alone: bool = False) -> None:
         self.hooks = hooks
@@ -168,7 +168,8 @@ class Entry:
         return Packed(peel_saved(x, bases), bases, hooks, level)
 
     def __enter__(self) -> None:
-        self._ban = ban = ban_message()
+        ban = ban_message()
+        self._before = ban, _lifted.ban
         if ban is not None and ban.startswith(_FUNCTORCH):
             _lifted.ban = ban
             lift_ban()
@@ -180,9 +181,9 @@ class Entry:
         _ENTER.__exit__()
         _BAN.__exit__()
         pop_hooks()
-        if self._ban is not None:
-            _lifted.ban = None
-            ban_hooks(self._ban, fail_if_non_empty=False)
+        ban, _lifted.ban = self._before
+        if ban is not None:
+            ban_hooks(ban, fail_if_non_empty=False)
 
 
 _UNPACK = methodcaller("unpack")

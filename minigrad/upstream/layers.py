@@ -25,6 +25,7 @@ from .private import (
     bdim_of,
     enter_grad,
     exit_grad,
+    forward_mode_context,
     is_batched,
     is_dead,
     is_functional,
@@ -58,10 +59,11 @@ class _Cell:
 class Edge:
     """The edge of one level, without the data: torch's own saved tensor, whose hooks have packed nothing."""
 
-    __slots__ = ("_cell", "_leaf", "_saved")
+    __slots__ = ("_cell", "_depth", "_leaf", "_saved")
 
     def __init__(self, x: torch.Tensor, depth: int) -> None:
         self._cell = cell = _Cell()
+        self._depth = depth
         self._leaf = None
         if x.is_leaf:
             with standing(depth):
@@ -76,7 +78,8 @@ class Edge:
         """An alias of x with this edge."""
         self._cell.data = x
         try:
-            return self._saved.unpack()
+            with standing(self._depth):  # where a dispatch mode sees the copy that it makes
+                return self._saved.unpack()
         finally:
             del self._cell.data
 
@@ -181,7 +184,7 @@ class Base:
 
 def dual(x: torch.Tensor, tangent: torch.Tensor, depth: int) -> torch.Tensor:
     """A tensor of that level with a tangent."""
-    with standing(depth), torch.enable_grad():
+    with standing(depth), forward_mode_context(mode=True), torch.enable_grad():
         return forward_ad.make_dual(x, tangent)
 
 

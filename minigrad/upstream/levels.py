@@ -31,6 +31,7 @@ from .private import (
     exit_jvp,
     exit_vmap,
     force_keys,
+    forward_mode_context,
     get_stack,
     included_keys,
     is_dead,
@@ -110,7 +111,7 @@ class Level:
         return tangent_of(x, self.number) if self._forward else None
 
 
-_SOMETHING = torch.empty(0)
+_SOMETHING = torch.empty(0, device="cpu")
 
 
 class _Known(local):
@@ -138,7 +139,7 @@ def tangent_of(x: torch.Tensor, depth: int) -> torch.Tensor | None:
     """The tangent of a tensor of a level, if it has one."""
     if not dual_level():
         return None
-    with standing(depth):
+    with standing(depth), forward_mode_context(mode=True):  # an autograd.Function turns it off, and no tangent is to be seen
         return forward_ad.unpack_dual(x).tangent
 
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 
 from .hooks import check, saved_tensors_hooks
-from .private import is_zerotensor
+from .private import dispatch_modes, is_zerotensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,10 +58,15 @@ class Stretch:
         self._device, self._host, self._pinned = x.device, host, pinned
         self._back: ref[UntypedStorage] | None = None
 
+    def brought(self) -> torch.Tensor:
+        """On its device, flat."""
+        return self._host.to(self._device, non_blocking=self._pinned, copy=self._device == _CPU)
+
     def restored(self) -> UntypedStorage:
+        """On its device, as memory, once for as long as that is alive."""
         store = None if self._back is None else self._back()
         if store is None:
-            store = self._host.to(self._device, non_blocking=self._pinned, copy=self._device == _CPU).untyped_storage()
+            store = self.brought().untyped_storage()
             self._back = ref(store)
         return store
 
@@ -74,10 +79,13 @@ class View:
     def __init__(self, x: torch.Tensor, stretch: Stretch) -> None:
         self._stretch = stretch
         self._place = x.size(), x.stride()
-        self._like = x.new_empty(0)
+        self._like = x.dtype, x.device
 
     def restored(self) -> torch.Tensor:
-        return self._like.new_empty(0).set_(self._stretch.restored(), 0, *self._place)
+        if dispatch_modes():  # a trace knows tensors, not their memory
+            return self._stretch.brought().as_strided(*self._place)
+        dtype, device = self._like
+        return torch.empty(0, dtype=dtype, device=device).set_(self._stretch.restored(), 0, *self._place)
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801  torch's name

@@ -67,6 +67,7 @@ TABLE = {
     "included_keys": ("_C._dispatch_tls_local_include_set", "the state inside a pack hook"),
     "excluded_keys": ("_C._dispatch_tls_local_exclude_set", "the same"),
     "force_keys": ("_C._ForceDispatchKeyGuard", "to run an op below the level whose kernel called the hook"),
+    "forward_mode_context": ("autograd.forward_ad._set_fwd_grad_enabled", "to see the tangents of tensors"),
     "is_forward_mode": ("_C._is_fwd_grad_enabled", "whether forward-mode derivatives are on"),
     "set_forward_mode": ("_C._set_fwd_grad_enabled", "to turn them on as the region had them"),
     "dual_level": ("autograd.forward_ad._current_level", "whether a dual level is entered; read where it is used"),
