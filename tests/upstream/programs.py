@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch.autograd import forward_ad as fwd
 from torch.func import functionalize, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from minigrad.upstream import checkpoint, save_on_cpu, saved_tensors_hooks
 
@@ -85,6 +86,39 @@ def a_gradient_inside(wrap, x):
     return wrap(f)(x)
 
 
+class Sine(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x * x.sin()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, = ctx.saved_tensors
+        return g * (x.sin() + x * x.cos())
+
+    @staticmethod
+    def jvp(ctx, t):
+        x, = ctx.saved_tensors
+        return t * (x.sin() + x * x.cos())
+
+
+@body
+def an_autograd_function(wrap, x):
+    return wrap(lambda x: Sine.apply(x.sin()).exp())(x)
+
+
+@body
+def softmax(wrap, x):
+    return wrap(lambda x: F.softmax(x.unsqueeze(-1) * V, -1).sin().sum(-1))(x)
+
+
 # ---------------------------------------------------------------- nestings: function -> tensors
 def leaf(x):
     return x.clone().requires_grad_()
@@ -145,6 +179,7 @@ NESTINGS = {
     "grad.vmap": lambda f: grad(total(many(f)))(B),
     "grad.vmap.grad": lambda f: grad(total(many(grad(total(f)))))(B),
     "jvp.grad": lambda f: jvp(grad(total(f)), (X,), (V,))[1],
+    "jvp.grad.jvp": lambda f: jvp(grad(lambda x: jvp(f, (x,), (V,))[1].sum()), (X,), (V,))[1],
     "grad.jvp": lambda f: grad(lambda x: jvp(f, (x,), (x * V,))[1].sum())(X),
     "jacrev": lambda f: jacrev(f)(X),
     "jacrev.jacrev": lambda f: jacrev(jacrev(f))(X),
@@ -160,14 +195,18 @@ NESTINGS = {
     "backward over jvp": lambda f: eager(lambda x: jvp(f, (x,), (V,))[1], X),
     "a dual level left": a_dual_level_left,
     "a dual level under a gradient": a_dual_level_under_a_gradient,
+    "make_fx(grad)": lambda f: make_fx(grad(total(f)))(X)(X),
     "grad.functionalize": lambda f: grad(total(functionalize(f)))(X),
     "functionalize.grad": lambda f: functionalize(grad(total(f)))(X),
 }
 PLAIN_FAILS = {
+    ("grad.functionalize", "an_autograd_function"), ("functionalize.grad", "an_autograd_function"),  # no rule for them
+    ("a dual level under a gradient", "softmax"),  # overwrites what it saved
     ("hessian", "dropout"),  # torch.func.hessian has no randomness
     *((nesting, "a_gradient_inside") for nesting in (  # the input requires no gradient at its level
-        "grad.vmap", "grad.jvp", "backward over vmap", "backward over jvp", "grad.functionalize")),
+        "grad.vmap", "grad.jvp", "jvp.grad.jvp", "backward over vmap", "backward over jvp", "grad.functionalize")),
 }
+NOT_ALIKE = {("make_fx(grad)", "dropout")}  # a trace holds draws, not that a stream was put back
 
 
 # ---------------------------------------------------------------- features
