@@ -83,7 +83,7 @@ def save_on_cpu(t, f):
 
 
 FEATURES = {"checkpoint": lambda t, f: lambda x: ckpt(t, f, x), "no early stop": lambda t, f: lambda x: ckpt(t, f, x, early_stop=False),
-            "save_on_cpu": save_on_cpu, "hooks": hooks}
+            "remat every": lambda t, f: lambda x: ckpt(t, f, x, remat="every"), "save_on_cpu": save_on_cpu, "hooks": hooks}
 
 
 def run(t, ops, layers, *, features, level_0):
