@@ -39,8 +39,8 @@ class FunctionalInterpreter(Interpreter):
 
     def __init__(self, *, copies: bool) -> None:
         self.copies = copies
-        self.brought_in: list[tuple[Tensor, Tensor, Any, int]] = []
-        """The tensors from outside that were written to: the handle, what it held, and its edge."""
+        self.brought_in: list[tuple[Tensor, Tensor, Any, int]] | None = []
+        """The tensors from outside that were written to: the handle, what it held, its edge.  None when the level has ended."""
 
     def process(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         out = op.call(*[x.value if type(x) is Tensor and x.owner is self else x for x in args], **params)
@@ -75,7 +75,8 @@ class FunctionalInterpreter(Interpreter):
             view.value = again(root).value
 
     def adopt(self, x: Tensor, inside: Tensor) -> None:
-        self.brought_in.append((x, inside, inside.node, getattr(inside, "nr", 0)))
+        if self.brought_in is not None:  # a recomputation keeps what it makes
+            self.brought_in.append((x, inside, inside.node, getattr(inside, "nr", 0)))
         if inside.node is LEAF:
             inside.node, inside.nr = x, 0  # cotangents go to the handle that the program knows
         super().adopt(x, inside)
@@ -91,7 +92,7 @@ class FunctionalInterpreter(Interpreter):
 
     def give_back(self) -> None:
         """Make the tensors that were brought in what they were again, and write to them what was written here."""
-        brought_in, self.brought_in = self.brought_in, []
+        brought_in, self.brought_in = self.brought_in or (), None
         handles = {id(inside): handle for handle, inside, _, _ in brought_in}
         written = [(handle, self.value(handle)) for handle, inside, _, _ in brought_in if self.value(handle) is not inside]
         for handle, inside, node, nr in brought_in:

@@ -11,7 +11,7 @@ from minigrad.func import functionalize, grad, hessian, jvp, vmap
 from minigrad.testing import assert_close
 from minigrad.utils._python_dispatch import TorchDispatchMode
 from minigrad.utils.checkpoint import checkpoint
-from tests.spec.instruments import t
+from tests.spec.instruments import Alive, t
 
 REMOVE = ("mutations", "mutations_and_views")
 
@@ -149,6 +149,24 @@ def test_an_error_gives_back_what_was_brought_in():
         functionalize(f)(t(X))
     assert captured.owner is None
     assert captured.tolist() == [2.0, 3.0, 4.0]            # as it would be without functionalize
+
+
+def test_a_region_runs_again_under_the_level_that_has_ended(no_gc):
+    """[NOTE functionalize] And what it makes there is freed with it."""
+    made = Alive()
+
+    def body(x):
+        y = made.see(mg.zeros(3, dtype=mg.float64))
+        y[1:] = x[1:] * 2
+        return (y * x).sin()
+
+    x = t(X, requires_grad=True)
+    functionalize(lambda x: checkpoint(body, x))(x).sum().backward()
+    assert len(made.refs) == 2
+    assert made.count() == 0
+    y = t(X, requires_grad=True)
+    body(y).sum().backward()
+    assert x.grad.tolist() == y.grad.tolist()
 
 
 def test_an_argument_that_is_returned_is_the_argument():
