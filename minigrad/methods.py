@@ -429,6 +429,7 @@ T.ndimension = Tensor.dim
 T.nelement = Tensor.numel
 T.is_floating_point = misc.is_floating_point
 T.is_complex = misc.is_complex
+T.is_inference = lambda x: x.kind.inference is not None
 T.is_signed = misc.is_signed
 T.is_nonzero = misc.is_nonzero
 T.is_cuda = property(misc.is_cuda)

@@ -196,6 +196,8 @@ def _kept(x: Any, state: State, *, edges: bool) -> Callable[[Any], Any]:
     hooks = None if state.hooks is None else state.hooks.manager(INPUTS)
     if hooks is not None:
         return PackedTensor(x, hooks, Site(INPUTS, "checkpoint", "input"), edges=edges).unpack
+    if x.kind.inference is not None:  # no backward saves it, but a function may be given it
+        return lambda asking: _fresh(x, edges=edges)
     kept = keep(_fresh(x, edges=edges))
     return lambda asking: _fresh(kept.unpack(), edges=edges)
 

@@ -39,6 +39,8 @@ class State:
     """The message of `disable_saved_tensors_hooks`, where it is in force. [NOTE disabled-hooks]"""
     watchers: tuple[Watcher, ...] = ()
     """Those who are told of every op: traces and checkpoint frames.  Where there are none, ops take their fast path."""
+    inference: frozenset[Interpreter | None] | None = None
+    """In inference mode: the levels that will never save what is made. [NOTE inference-mode]"""
     ahead: tuple[Any, ...] = ()
     """Those who are asked about a call before it meets the levels, the innermost last. [NOTE function-modes] [NOTE autocast]"""
     dispatch_modes: tuple[Any, ...] = ()
@@ -123,7 +125,7 @@ class using:  # noqa: N801  reads as a statement
     def __enter__(self) -> State:
         self.old = _STATE.get()
         _STATE.set(self.new)
-        if self.new.watchers or self.new.dispatch_modes or self.new.ahead:
+        if self.new.watchers or self.new.dispatch_modes or self.new.ahead or self.new.inference:
             watched.add(self)
         return self.new
 

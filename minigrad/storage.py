@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Kind:
     """A dtype on a device; there is one object for each, so that one `is` compares both. [NOTE fast-path]"""
 
-    __slots__ = ("above", "device", "dtype", "fast")
+    __slots__ = ("above", "device", "dtype", "fast", "inference")
 
     above: Kind
     """The kind of a wrapper around such a tensor: the same, and never fast."""
@@ -27,6 +27,7 @@ class Kind:
         self.dtype = d
         self.device = device
         self.fast = fast
+        self.inference: frozenset[Any] | None = None
         self.above = Kind(d, device, fast=False) if fast else self
 
 

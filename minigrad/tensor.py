@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .backend import address, host_array
 from .errors import UsageError
+from .inference import mark
 from .state import current, show, tell, watched
 from .storage import Storage, counted_storage, kind_of, new_storage
 
@@ -184,6 +185,9 @@ class Tensor:
             raise UsageError(msg)
         if requires_grad == (self.node is not None):
             return self
+        if self.kind.inference is not None and current().inference is None:
+            msg = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+            raise UsageError(msg)
         if self.node is not None and self.node is not LEAF:
             msg = ("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
                    "a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
@@ -239,6 +243,9 @@ class Tensor:
 
     @property
     def _version(self) -> int:
+        if self.kind.inference is not None:
+            msg = "Inference tensors do not track version counter."
+            raise UsageError(msg)
         return version_of(self)
 
 
@@ -250,6 +257,7 @@ def fresh(array: Array, d: dtype, device: Device, store: Storage | None = None) 
     x = base_tensor(array, kind, array.shape, counted_storage(array, kind) if device.counted else None)
     if watched:
         tell(current().watchers, "made", None, x)
+        mark(x)
     return x
 
 

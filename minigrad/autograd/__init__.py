@@ -30,7 +30,7 @@ __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", 
 
 Variable = Tensor
 _LATE = {"Function": "function", "detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode",
-         **{name: name for name in ("anomaly_mode", "forward_ad", "function", "functional", "graph")}}
+         **{name: name for name in ("anomaly_mode", "inference_mode", "forward_ad", "function", "functional", "graph")}}
 
 
 def __getattr__(name: str) -> object:

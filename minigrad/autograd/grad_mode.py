@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 def _enabled(state: State, mode: bool) -> State:
     if not mode:
         return state._replace(grad_off=frozenset({None, *state.levels}))
+    never = state.inference or frozenset()
     for me in reversed(state.levels):
         if not me.transparent:
-            return state._replace(grad_off=me.grad_off_outside)
-    return state._replace(grad_off=frozenset())
+            return state._replace(grad_off=me.grad_off_outside | never)
+    return state._replace(grad_off=never)
 
 
 def is_grad_enabled() -> bool:

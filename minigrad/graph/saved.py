@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..inference import saving
 from ..state import State, current, tell, underneath, using
 from ..storage import Storage, modified
 from ..tensor import LEAF, Tensor, alias, base_tensor, bottom, peel, storage_of
@@ -252,6 +253,7 @@ def keep(value: Tensor) -> SavedTensor | SavedBase | Storage:
     if values:  # a write there gives a wrapper another value, and no memory another version [NOTE functionalize]
         found, rebuild = peel(value, edges=True)
         value = rebuild(iter(found))
+    saving(base.kind)
     saved = SavedTensor()
     saved.value = value
     saved.store = store = base.store if base.store is not None else storage_of(base)
@@ -274,6 +276,7 @@ def keep_base(x: Tensor) -> SavedBase | Storage:
         return store
     if store.version == 0 and store.array is x.value:
         return store
+    saving(x.kind)
     saved = SavedBase()
     saved.array = x.value
     saved.kind = x.kind

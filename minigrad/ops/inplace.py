@@ -15,6 +15,7 @@ from weakref import ref
 from ..backend import Array, is_writable
 from ..errors import UsageError
 from ..graph.node import Node, hooks_of
+from ..inference import writing
 from ..modes import at_base
 from ..op import OpFunction, revive, row
 from ..state import State, current, show, tell
@@ -189,6 +190,7 @@ def overwrite(x: Tensor, new: Tensor) -> Tensor:
     if state.dispatch_modes:
         at_base(overwrite, (x, new), {}, state)
         return x
+    writing(x.kind)
     target, source = x.value, new.value
     if not is_writable(target):
         msg = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "

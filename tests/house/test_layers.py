@@ -17,6 +17,7 @@ pinned
 accelerator
 simulated gpu
 storage
+inference
 tensor
 modes views
 graph.node graph.plan
@@ -33,6 +34,7 @@ interpreters.base
 interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
 autograd.engine autograd.grad_mode autograd.anomaly_mode
+autograd.inference_mode
 autograd.lost
 autograd.function_node
 autograd.combined

@@ -355,6 +355,19 @@ def casts_kept_where_nothing_records():
     return replaced(autocast_mode.Casting, _cast=careless)
 
 
+def recomputed_in_inference_mode():
+    """A recomputation that runs in inference mode wherever the backward does."""
+    watch = state.using.__enter__
+
+    def enter(self):
+        outside = state.current()
+        if self.new.recomputing is not None and outside.recomputing is None:
+            levels = frozenset({None, *self.new.levels})
+            self.new = self.new._replace(inference=levels, grad_off=levels)
+        return watch(self)
+    return replaced(state.using, __enter__=enter)
+
+
 def values_unchecked():
     """determinism_check="values" compares what "default" does."""
     return replaced(recompute.Frame, look=lambda self, base: (base.value.shape, base.dtype, base.device))

@@ -1154,3 +1154,17 @@ def test_a_cast_kept_where_nothing_records_has_no_edge():
     assert requires_grad()
     with broken.casts_kept_where_nothing_records():
         assert not requires_grad()
+
+
+def test_a_region_that_runs_again_in_inference_mode_saves_nothing():
+    """[NOTE inference-mode] Upstream: meta-pytorch/tnt#912."""
+    def program():
+        x = t(5.0, requires_grad=True)
+        y = checkpointed(x)
+        with mg.inference_mode():
+            y.backward()
+        return x.grad.item()
+
+    assert close(program(), FIRST)
+    with broken.recomputed_in_inference_mode(), pytest.raises(CheckpointError, match="different number of tensors"):
+        program()
