@@ -7,6 +7,7 @@ from typing import Any
 
 from . import autograd, conversion
 from .autograd import hooks
+from .autograd.inference_mode import is_inference
 from .modes import published
 from .ops import (
     activation,
@@ -429,7 +430,7 @@ T.ndimension = Tensor.dim
 T.nelement = Tensor.numel
 T.is_floating_point = misc.is_floating_point
 T.is_complex = misc.is_complex
-T.is_inference = lambda x: x.kind.inference is not None
+T.is_inference = is_inference
 T.is_signed = misc.is_signed
 T.is_nonzero = misc.is_nonzero
 T.is_cuda = property(misc.is_cuda)
