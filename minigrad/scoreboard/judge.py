@@ -26,6 +26,25 @@ def library(name: str) -> Any:
     return import_module(name)
 
 
+class With:
+    """A module in which some names mean something else."""
+
+    def __init__(self, module: Any, **names: Any) -> None:
+        self._module = module
+        vars(self).update(names)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def ported() -> Any:
+    """torch, with minigrad.upstream's functions in the place of its own."""
+    torch, port = library("torch"), import_module("minigrad.upstream")
+    graph = With(torch.autograd.graph, save_on_cpu=port.save_on_cpu, saved_tensors_hooks=port.saved_tensors_hooks)
+    return With(torch, autograd=With(torch.autograd, graph=graph),
+                utils=With(torch.utils, checkpoint=With(torch.utils.checkpoint, checkpoint=port.checkpoint)))
+
+
 class Outcome(NamedTuple):
     """What a program gave: a verdict, and the value or the error's type and text."""
 

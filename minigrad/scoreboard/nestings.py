@@ -102,6 +102,8 @@ NESTINGS = {
     "backward vmap W": "EE.E..", "backward grad W": "rrrrrr", "backward vmap grad W": "rrrrrr", "backward jvp W": "EE.E..",
 }
 """Each with what torch 2.13 does on cpu: a letter for each of REGIONS, the same for every body."""
+PORTED = "......"
+"""What torch 2.13 with minigrad.upstream in it does with each of them."""
 
 
 def run(torch: Any, nesting: str, region: Around, body: str, device: str) -> Any:
@@ -126,3 +128,8 @@ def letter(of: list[Outcome]) -> str:
     """The worst of some outcomes: `.` right, `r` refused, `E` an error, `W` wrong."""
     verdicts = {o.verdict for o in of} - {"right"}
     return "." if not verdicts else "W" if "wrong" in verdicts else "r" if verdicts == {"refuses"} else "E"
+
+
+def letters(of: list[list[Outcome]]) -> str:
+    """A letter for each region."""
+    return "".join(map(letter, of))

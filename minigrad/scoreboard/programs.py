@@ -30,6 +30,8 @@ class Program(NamedTuple):
     issue: str = ""
     device: str = "sim"
     """Where minigrad runs it: on `sim` what save_on_cpu copies is copied indeed."""
+    ported: str = "right"
+    """What torch 2.13 with minigrad.upstream in it gives."""
 
 
 # ---------------------------------------------------------------- regions: what is put around a function
@@ -257,23 +259,24 @@ def offloaded_and_changed(torch: Any, device: str) -> Any:
 
 
 # ---------------------------------------------------------------- all of them
-_REGIONS = (("plain", plain, "right", ""), ("checkpoint", checkpointed, "refuses", "functorch#993"),
-            ("every", at_every_order, "lacks it", ""), ("save_on_cpu", offloaded, "refuses", "functorch#993"),
-            ("both", both, "refuses", "functorch#993"))
+_REGIONS = (("plain", plain, "right", "right", ""), ("checkpoint", checkpointed, "refuses", "right", "functorch#993"),
+            ("every", at_every_order, "lacks it", "lacks it", ""),
+            ("save_on_cpu", offloaded, "refuses", "right", "functorch#993"),
+            ("both", both, "refuses", "right", "functorch#993"))
 _EACH = [derivative(1, x) for x in POINTS]
 _ZEROS = [0.0] * len(POINTS)
 
 PROGRAMS = {
     "derivatives of sin(sin(x)) at 5": [
-        Program(f"grad^{n}/{title}", nested(n, region), derivative(n, 5.0), today, issue)
-        for title, region, today, issue in _REGIONS for n in (1, 2, 3, 4)],
+        Program(f"grad^{n}/{title}", nested(n, region), derivative(n, 5.0), today, issue, ported=ported)
+        for title, region, today, ported, issue in _REGIONS for n in (1, 2, 3, 4)],
     "ordinary autograd around it, and inside of it": [
         Program("create-graph", create_graph, derivative(2, 5.0), "right"),
         Program("autograd-of-grad", autograd_of_grad, derivative(2, 5.0), "refuses", "functorch#993"),
         Program("requires-grad-survives", requires_grad_survives, 1.0, "refuses", "functorch#993"),
         Program("sandwich", sandwich, derivative(2, 5.0), "refuses", "pytorch#89166"),
         Program("backward-inside", backward_inside, derivative(2, 5.0), "right", "pytorch#89166"),
-        Program("single-layer-detach", single_layer_detach, 10.0, "lacks it", "functorch#993")],
+        Program("single-layer-detach", single_layer_detach, 10.0, "lacks it", "functorch#993", ported="lacks it")],
     "other transforms, and levels that have gone when the backward runs": [
         Program("per-sample", per_sample, _EACH, "refuses", "pytorch#146036"),
         Program("jacrev", jacobian, _EACH, "refuses", "pytorch#141845"),
@@ -285,10 +288,10 @@ PROGRAMS = {
         Program("dropout-in-vmap", dropout_in_vmap, _ZEROS, "error", "pytorch#165880")],
     "what a second run must not change, and what it must notice": [
         Program("accumulates-once", accumulates_once, derivative(1, 5.0), "wrong: 0.32587"),
-        Program("own-generator", own_generator, _ZEROS, "wrong", "pytorch#26013"),
+        Program("own-generator", own_generator, _ZEROS, "wrong", "pytorch#26013", ported="wrong"),
         Program("context-variable", context_variable, 3 * cos(3.0), "wrong: 1.6209", "pytorch#184018"),
-        Program("captured-and-changed", captured_and_changed, "CheckpointError", "wrong: 10000"),
-        Program("offloaded-and-changed", offloaded_and_changed, "UsageError", "wrong: 200", "pytorch#128545", "cpu")],
+        Program("captured-and-changed", captured_and_changed, "CheckpointError", "wrong: 10000", ported="wrong: 10000"),
+        Program("offloaded-and-changed", offloaded_and_changed, "UsageError", "wrong: 200", "pytorch#128545", "cpu", "error")],
 }
 
 

@@ -16,7 +16,7 @@ from ..fx.experimental.proxy_tensor import make_fx
 from ..fx.graph import columns
 from ..fx.kept import kept
 from . import nestings
-from .judge import Outcome, account, attempt, judged, library
+from .judge import Outcome, account, attempt, judged, library, ported
 from .programs import PROGRAMS, Program, text_of
 
 if TYPE_CHECKING:
@@ -25,25 +25,31 @@ if TYPE_CHECKING:
     from .judge import Account
 
 RECORDED = "torch 2.13"
-"""Whose verdicts are written down in programs.py and nestings.py."""
+"""Whose verdicts are written down in programs.py and nestings.py, and those with minigrad.upstream in it."""
 
 
 # ---------------------------------------------------------------- running everything
 class Row(NamedTuple):
-    """One program: what minigrad gave and did, and torch's verdict."""
+    """One program: what minigrad gave and did, torch's verdict, and that with minigrad.upstream in torch."""
 
     program: Program
     mine: Outcome
     did: Account
     theirs: str
+    ported: str
+
+    @property
+    def verdicts(self) -> tuple[str, str, str]:
+        """On minigrad, torch, and torch with minigrad.upstream."""
+        return self.mine.verdict, self.theirs, self.ported
 
 
 class Board(NamedTuple):
     """All that was run."""
 
     groups: dict[str, list[Row]]
-    nestings: dict[str, tuple[str, str]]
-    """Of each, minigrad's letters and torch's, one for each region."""
+    nestings: dict[str, tuple[str, str, str]]
+    """Of each, the letters of minigrad, torch, and torch with minigrad.upstream, one for each region."""
     failures: list[str]
     """What minigrad does not do right."""
     theirs: str
@@ -54,30 +60,32 @@ class Board(NamedTuple):
         return [row for group in self.groups.values() for row in group]
 
 
-def board(torch: Any = None) -> Board:
-    """Run everything on minigrad; and on torch, where it is given."""
+def board(torch: Any = None, port: Any = None) -> Board:
+    """Run everything on minigrad; and on torch and on torch with the port, where they are given."""
     minigrad = library("minigrad")
     found = Board({}, {}, [], RECORDED if torch is None else f"torch {torch.__version__}")
     for title, programs in PROGRAMS.items():
-        found.groups[title] = [_row(found, program, minigrad, torch) for program in programs]
+        found.groups[title] = [_row(found, program, minigrad, torch, port) for program in programs]
     for nesting, recorded in nestings.NESTINGS.items():
         mine = nestings.outcomes(minigrad, nesting, "sim")
-        theirs = [] if torch is None else nestings.outcomes(torch, nesting, "cpu")
-        found.nestings[nesting] = "".join(map(nestings.letter, mine)), "".join(map(nestings.letter, theirs)) or recorded
+        theirs = recorded if torch is None else nestings.letters(nestings.outcomes(torch, nesting, "cpu"))
+        ported = nestings.PORTED if port is None else nestings.letters(nestings.outcomes(port, nesting, "cpu"))
+        found.nestings[nesting] = nestings.letters(mine), theirs, ported
         for region, each in zip(nestings.REGIONS, mine, strict=True):
             found.failures.extend(f"{nesting}, W is {region}, {body}: {o.value} {o.text}"
                                   for body, o in zip(nestings.BODIES, each, strict=True) if o.verdict != "right")
     return found
 
 
-def _row(found: Board, program: Program, minigrad: Any, torch: Any) -> Row:
+def _row(found: Board, program: Program, minigrad: Any, torch: Any, port: Any) -> Row:
     with tracing.recorded() as log:
         answer = attempt(program.run, minigrad, program.device)
     mine = judged(answer, program.right)
     if mine.verdict != "right":
         found.failures.append(f"{program.name}: {mine.value} {mine.text}")
-    theirs = program.today if torch is None else judged(attempt(program.run, torch, "cpu"), program.right).verdict
-    return Row(program, mine, account(log), theirs)
+    theirs, ported = (recorded if there is None else judged(attempt(program.run, there, "cpu"), program.right).verdict
+                      for there, recorded in ((torch, program.today), (port, program.ported)))
+    return Row(program, mine, account(log), theirs, ported)
 
 
 # ---------------------------------------------------------------- as text
@@ -89,13 +97,15 @@ def _short(value: Any) -> str:
 
 
 def _programs(found: Board) -> list[str]:
-    lines = [["program", "value", "", "right value", "reruns", "tensors", "bytes", "to host", found.theirs, "report"]]
-    for program, mine, did, theirs in found.rows:
+    lines = [["program", "value", "", "right value", "reruns", "tensors", "bytes", "to host", found.theirs, "ported", "report"]]
+    for row in found.rows:
+        program, mine, did = row.program, row.mine, row.did
         lines.append([
             "  " + program.name, _short(mine.value), "ok" if mine.verdict == "right" else mine.verdict.upper(),
             "an error" if isinstance(program.right, str) else _short(program.right), str(did.recomputed or ""),
             " ".join(str(k.tensors) for k in did.kept), " ".join(str(k.nbytes) for k in did.kept),
-            f"{did.copies}, {did.copied} B" if did.copies else "", theirs, program.issue])
+            f"{did.copies}, {did.copied} B" if did.copies else "", row.theirs,
+            row.ported.partition(":")[0], program.issue])
     head, *body = columns(lines, right=(1, 3, 4))
     text = [" " * head.index("tensors") + "kept", head, "-" * max(map(len, body))]
     for title, group in found.groups.items():
@@ -103,13 +113,13 @@ def _programs(found: Board) -> list[str]:
         body = body[len(group):]
     return [*text, "", "reruns   of regions; f runs once more than that (under `every`, at order k: k + 1 times)",
             "kept     on the device when each backward begins, the innermost first, each memory once",
-            "to host  copies that save_on_cpu made"]
+            "to host  copies that save_on_cpu made", "ported   torch with minigrad.upstream in it"]
 
 
 def _nestings(found: Board) -> list[str]:
     letters = "abcdef"
-    lines = [["nesting", "minigrad", found.theirs], ["", *[" ".join(letters)] * 2]]
-    lines += [["  " + nesting, " ".join(mine), " ".join(theirs)] for nesting, (mine, theirs) in found.nestings.items()]
+    lines = [["nesting", "minigrad", found.theirs, "ported"], ["", *[" ".join(letters)] * 3]]
+    lines += [["  " + nesting, *map(" ".join, each)] for nesting, each in found.nestings.items()]
     head, under, *body = columns(lines)
     names = [f"  {letter}  {title}" for letter, title in zip(letters, nestings.REGIONS, strict=True)]
     legend = ".  equal to the plain program    r  refused    E  an error    W  wrong"
@@ -120,11 +130,12 @@ def _nestings(found: Board) -> list[str]:
 
 def _summary(found: Board) -> str:
     rows, cells = found.rows, list(found.nestings.values())
-    mine = sum(row.mine.verdict == "right" for row in rows), sum(letters.count(".") for letters, _ in cells)
-    theirs = sum(row.theirs == "right" for row in rows), sum(letters.count(".") for _, letters in cells)
+    mine, theirs, ported = (
+        (sum(row.verdicts[k] == "right" for row in rows), sum(each[k].count(".") for each in cells)) for k in range(3))
     wrong = sum(row.theirs.startswith("wrong") for row in rows)
     return (f"minigrad: {mine[0]} of {len(rows)} programs right, {mine[1]} of {len(cells) * len(nestings.REGIONS)} nestings.   "
-            f"{found.theirs}: {theirs[0]} programs right ({wrong} silently wrong), {theirs[1]} nestings.")
+            f"{found.theirs}: {theirs[0]} programs right ({wrong} silently wrong), {theirs[1]} nestings; "
+            f"ported {ported[0]} and {ported[1]}.")
 
 
 def as_text(found: Board) -> str:
@@ -143,9 +154,10 @@ def as_json(found: Board) -> str:
         "group": title, "program": row.program.name, "value": row.mine.value, "right": row.program.right,
         "verdict": row.mine.verdict, "error": row.mine.text, "recomputations": row.did.recomputed,
         "kept": [k._asdict() for k in row.did.kept], "host_copies": row.did.copies, "host_bytes": row.did.copied,
-        "torch": row.theirs, "report": row.program.issue} for title, group in found.groups.items() for row in group]
-    cells = [{"nesting": nesting, "region": region, "minigrad": a, "torch": b}
-             for nesting, pair in found.nestings.items() for region, a, b in zip(nestings.REGIONS, *pair, strict=True)]
+        "torch": row.theirs, "ported": row.ported, "report": row.program.issue}
+        for title, group in found.groups.items() for row in group]
+    cells = [{"nesting": nesting, "region": region, "minigrad": a, "torch": b, "ported": c}
+             for nesting, each in found.nestings.items() for region, a, b, c in zip(nestings.REGIONS, *each, strict=True)]
     return dumps({"minigrad": __version__, "torch": found.theirs, "failures": found.failures, "programs": programs,
                   "nestings": cells, "summary": _summary(found)}, indent=1)
 
@@ -226,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     status = 0
     if given.command is None:
-        found = board(library("torch") if given.torch else None)
+        found = board(library("torch"), ported()) if given.torch else board()
         text, status = as_json(found) if given.json else as_text(found), int(bool(found.failures))
     elif given.name is None:
         text = _list()
