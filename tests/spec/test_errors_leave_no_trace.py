@@ -209,7 +209,7 @@ def a_draw_under_vmap(see):
     vmap(grad(lambda x: see(mg.exp(x)) * mg.rand(())))(t([1.0, 2.0]))
 
 
-@fails(RuntimeError, "scalar tensor", "1 dims", "base < grad@1")
+@fails(RuntimeError, "scalar Tensor", "1 dims", "base < grad@1")
 def grad_of_a_vector(see):
     grad(lambda x: see(mg.exp(x)))(t([1.0, 2.0]))
 
@@ -219,7 +219,7 @@ def a_tangent_of_another_shape(see):
     grad(lambda x: jvp(mg.exp, (see(x * 1),), (t([1.0, 2.0, 3.0]),))[1].sum())(t([1.0, 2.0]))
 
 
-@fails(RuntimeError, "Expected tensors, got unsupported type int")
+@fails(RuntimeError, "to return only tensors, got unsupported type", "int")
 def a_jacobian_of_something_that_is_no_tensor(see):
     jacrev(lambda x: see(mg.exp(x)) is not None and 3)(t([1.0, 2.0]))
 
