@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from . import dtypes
-from .counts import Stats
+from .devices.counts import Stats
 from .errors import UsageError
 
 if TYPE_CHECKING:
@@ -123,11 +123,11 @@ def device(name: str | Device) -> Device:
     if name not in _FOUND:
         kind, _, index = name.partition(":")
         if name in ("sim", "sim:0"):
-            from .simulated import SIM  # noqa: PLC0415  accelerators are above the State
+            from .devices.simulated import SIM  # noqa: PLC0415  accelerators are above the State
 
             _FOUND[name] = SIM
         elif kind == "cuda" and (index or "0").isdigit():
-            from .gpu import find  # noqa: PLC0415
+            from .devices.gpu import find  # noqa: PLC0415
 
             _FOUND[name] = find(int(index or 0))
         else:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import memory
+from .devices.gpu import CudaEvent as Event
+from .devices.gpu import CudaStream as Stream
+from .devices.gpu import found as _found
+from .devices.streams import stream
 from .errors import UsageError
-from .gpu import CudaEvent as Event
-from .gpu import CudaStream as Stream
-from .gpu import found as _found
-from .streams import stream
 
 if TYPE_CHECKING:
     from .backend import Device

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .backend import Array, Device
-    from .counts import Stats
+    from .devices.counts import Stats
     from .interpreters.base import Interpreter
 
 __all__ = ["live_bytes", "measured", "peak_bytes", "reset_peak", "saved_residuals", "stats", "timeline"]

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from .backend import CPU, Device
 from .backend import device as find_device
+from .devices.simulated import SIM
 from .dtypes import uint8
 from .errors import UsageError
 from .ops.creation import tensor
-from .simulated import SIM
 from .state import current, tell, using
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from . import tree
 from .func import grad, vjp
 from .lines import line_of_caller
 from .offload import Offload
-from .recompute import INPUTS, Frame, Refill
+from .regions.recompute import INPUTS, Frame, Refill
 from .state import Watcher, current, using
 from .tensor import Tensor, bases, storage_of
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from . import memory
-from .simulated import SIM
-from .simulated import SimEvent as Event
-from .simulated import SimStream as Stream
-from .streams import stream
+from .devices.simulated import SIM
+from .devices.simulated import SimEvent as Event
+from .devices.simulated import SimStream as Stream
+from .devices.streams import stream
 
 __all__ = ["Event", "Stream", "current_stream", "default_stream", "is_available", "max_memory_allocated", "memory_allocated",
            "memory_stats", "reset_peak_memory_stats", "stream", "synchronize"]

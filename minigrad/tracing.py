@@ -17,7 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
-from .recompute import INPUTS, Frame, Refill
+from .regions.recompute import INPUTS, Frame, Refill
 from .state import Watcher, current, using
 from .tensor import Tensor, bases, storage_of
 

@@ -14,8 +14,8 @@ import pytest
 
 import minigrad
 import minigrad.cuda
-from minigrad import gpu
 from minigrad.backend import device as find_device
+from minigrad.devices import gpu
 from minigrad.interpreters.base import Interpreter
 from minigrad.state import current, using, watched
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from ..recompute import Frame, Refill
+from ..regions.recompute import Frame, Refill
 from ..state import State, show
 
 if TYPE_CHECKING:

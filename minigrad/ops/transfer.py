@@ -6,10 +6,10 @@ from typing import Any
 
 from ..backend import CPU, QUEUED, Device, dtype_of, is_dense
 from ..backend import device as find_device
+from ..devices.pinned import block_of
 from ..dtypes import dtype
 from ..errors import UsageError
 from ..op import OpFunction, row
-from ..pinned import block_of
 from ..tensor import Tensor, bottom, fresh
 from .batching import same_bdim
 from .layout import in_format, memory_format

@@ -1,7 +1,7 @@
 """checkpoint: keep a region's inputs instead of what it saves, and run it again when a backward asks.
 
-Here is the public interface; how it works is in minigrad/recompute.py, for higher orders in minigrad/remat.py, and of the
-reentrant variant in minigrad/reentrant.py.
+Here is the public interface; how it works is in minigrad/regions/: recompute.py, for higher orders remat.py, and of the reentrant
+variant reentrant.py.
 
 Source: torch.utils.checkpoint.
 """
@@ -13,10 +13,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, Refusal
-from ..recompute import Frame, records
-from ..reentrant import CheckpointFunction, check_backward_validity, detach_variable, reentrant
-from ..region import Region
-from ..remat import every
+from ..regions.recompute import Frame, records
+from ..regions.reentrant import CheckpointFunction, check_backward_validity, detach_variable, reentrant
+from ..regions.region import Region
+from ..regions.remat import every
 from ..state import current
 from .checkpoint_contexts import GraphExecGroup, set_checkpoint_debug_enabled, set_checkpoint_early_stop, set_checkpoint_remat
 

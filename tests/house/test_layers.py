@@ -8,14 +8,14 @@ from tests.house.sources import MODULES, foreign_imports, imports, words
 
 # A module may import what stands above its line; modules of one line know nothing of each other, unless it ends in +.
 LAYERS = """
-dtypes errors ops.special counts lines
+dtypes errors ops.special devices.counts lines
 backend tree
 state
 scope
-streams
-pinned
-accelerator
-simulated gpu
+devices.streams
+devices.pinned
+devices.accelerator
+devices.simulated devices.gpu
 storage
 inference
 tensor
@@ -40,9 +40,9 @@ autograd.function_node
 autograd.combined
 autograd.function_call
 autograd.function
-region offload oplog
-recompute reentrant streamed utils.checkpoint_contexts
-remat
+regions.region offload regions.oplog
+regions.recompute regions.reentrant streamed utils.checkpoint_contexts
+regions.remat
 utils.checkpoint utils._python_dispatch overrides amp.autocast_mode
 amp
 autograd.mutation autograd.hooks
@@ -81,7 +81,7 @@ scoreboard.judge scoreboard.programs scoreboard.nestings scoreboard.report +
 __main__
 """
 
-EMPTY = {"_functorch", "fx.experimental", "graph", "interpreters", "ops", "utils", "scoreboard"}
+EMPTY = {"_functorch", "devices", "fx.experimental", "graph", "interpreters", "ops", "regions", "utils", "scoreboard"}
 """Packages that hold nothing of their own."""
 
 LATE = {
@@ -91,12 +91,12 @@ LATE = {
     "autograd.gradcheck": {"autograd.forward_ad", "func"},
     "autograd.functional": {"func"},
     "func": {"nn.functional_call"},       # torch.func.functional_call lives with the modules
-    "backend": {"state", "simulated", "gpu"},  # a default device is part of the State; an accelerator has streams, which are too
+    "backend": {"state", "devices.simulated", "devices.gpu"},  # a default device is part of the State, and so is a current stream
 }
 """What is imported inside functions, against the order, and why."""
 
-KNOWS_NO_TRANSFORM = ["utils.checkpoint", "recompute", "remat", "region", "offload", "graph.node", "graph.plan", "graph.saved",
-                      "graph.record", "autograd.engine"]
+KNOWS_NO_TRANSFORM = ["utils.checkpoint", "regions.recompute", "regions.remat", "regions.region", "offload", "graph.node",
+                      "graph.plan", "graph.saved", "graph.record", "autograd.engine"]
 
 FROM_OPS = {
     "interpreters.grad": {"ops.inplace": {"assign", "relink"}},

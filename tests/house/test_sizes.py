@@ -9,7 +9,7 @@ from tests.house.sources import MODULES
 LIMIT = 400
 CORE = ("state", "storage", "tensor", "op", "graph.node", "graph.plan", "graph.record", "graph.saved",
         "interpreters.base", "interpreters.grad", "interpreters.jvp", "interpreters.vmap", "autograd", "autograd.engine",
-        "autograd.grad_mode", "autograd.graph", "func", "utils.checkpoint", "region", "recompute", "offload")
+        "autograd.grad_mode", "autograd.graph", "func", "utils.checkpoint", "regions.region", "regions.recompute", "offload")
 CORE_LIMIT = 2800
 
 LONG = {

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from weakref import WeakKeyDictionary
 
-from minigrad import accelerator, offload, pinned, recompute, reentrant, region, remat, residuals, simulated, state, streamed
+from minigrad import offload, residuals, state, streamed
 from minigrad.amp import autocast_mode
 from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode, mutation
 from minigrad.backend import CPU
+from minigrad.devices import accelerator, pinned, simulated
 from minigrad.fx import memory, tracer
 from minigrad.graph import saved
 from minigrad.interpreters import functional
@@ -23,6 +24,7 @@ from minigrad.interpreters.jvp import JvpInterpreter
 from minigrad.interpreters.vmap import VmapInterpreter
 from minigrad.ops import inplace
 from minigrad.random import Generator
+from minigrad.regions import recompute, reentrant, region, remat
 from minigrad.tensor import next_number
 from minigrad.utils import checkpoint
 

@@ -12,8 +12,8 @@ from weakref import WeakSet, ref
 
 import minigrad as mg
 from minigrad.autograd.graph import saved_tensors_hooks
+from minigrad.devices.simulated import SIM
 from minigrad.func import grad
-from minigrad.simulated import SIM
 from minigrad.state import Watcher, current, using
 from minigrad.tensor import bottom
 from minigrad.utils._python_dispatch import TorchDispatchMode

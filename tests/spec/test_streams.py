@@ -7,9 +7,9 @@ import pytest
 import minigrad as mg
 from minigrad import sim
 from minigrad.autograd.graph import save_on_cpu
+from minigrad.devices.simulated import SIM
 from minigrad.errors import UsageError
 from minigrad.func import grad
-from minigrad.simulated import SIM
 from minigrad.state import current
 from minigrad.utils.checkpoint import checkpoint
 from tests.spec.instruments import chain, forget_streams, nth, sin_sin

@@ -9,9 +9,9 @@ import pytest
 import minigrad as mg
 from minigrad import backend
 from minigrad.backend import CPU, address, device, dtype_of, is_dense, share_memory, strided
-from minigrad.counts import Count, Stats
+from minigrad.devices.counts import Count, Stats
+from minigrad.devices.simulated import SIM
 from minigrad.errors import UsageError
-from minigrad.simulated import SIM
 
 
 def test_there_is_one_object_for_each_device():

@@ -1,11 +1,12 @@
-"""minigrad/gpu.py and cuda.py, on a cupy made of numpy: that the code runs, without a GPU."""
+"""minigrad/devices/gpu.py and cuda.py, on a cupy made of numpy: that the code runs, without a GPU."""
 
 import pytest
 
 import minigrad as mg
-from minigrad import backend, cuda, gpu, memory
+from minigrad import backend, cuda, memory
 from minigrad.autograd.graph import save_on_cpu
 from minigrad.backend import address
+from minigrad.devices import gpu
 from minigrad.errors import UsageError
 from minigrad.utils.checkpoint import checkpoint
 from tests import cupy_standin

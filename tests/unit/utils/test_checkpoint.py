@@ -6,7 +6,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.errors import Refusal
-from minigrad.recompute import Frame, Slot
+from minigrad.regions.recompute import Frame, Slot
 from minigrad.state import current
 from minigrad.utils.checkpoint import checkpoint, checkpoint_sequential, is_recomputing, set_checkpoint_early_stop
 

@@ -15,19 +15,19 @@ import warnings
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from . import tree
-from .autograd import engine
-from .autograd.function import Function, once_differentiable
-from .errors import CheckpointError, Refusal, UsageError
+from .. import tree
+from ..autograd import engine
+from ..autograd.function import Function, once_differentiable
+from ..errors import CheckpointError, Refusal, UsageError
+from ..state import State, Watcher, current, show, using
+from ..tensor import LEAF, Tensor, alias, edge, next_number, storage_of
 from .region import Region
-from .state import State, Watcher, current, show, using
-from .tensor import LEAF, Tensor, alias, edge, next_number, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .interpreters.base import Interpreter
-    from .storage import Storage
+    from ..interpreters.base import Interpreter
+    from ..storage import Storage
 
 Edge = tuple[Any, int]
 TENSOR = object()

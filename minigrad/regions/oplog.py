@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .state import Watcher
-from .tensor import Tensor
+from ..state import Watcher
+from ..tensor import Tensor
 
 if TYPE_CHECKING:
-    from .interpreters.base import Interpreter
+    from ..interpreters.base import Interpreter
 
 
 class OpLog(Watcher):

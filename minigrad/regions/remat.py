@@ -17,23 +17,23 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from . import tree
-from .autograd.engine import Walk, age, reachable
-from .errors import CheckpointError
-from .graph.node import Node
-from .graph.record import already_freed
-from .ops.inplace import set_edge
+from .. import tree
+from ..autograd.engine import Walk, age, reachable
+from ..errors import CheckpointError
+from ..graph.node import Node
+from ..graph.record import already_freed
+from ..ops.inplace import set_edge
+from ..state import current, show, using
+from ..tensor import Tensor, next_number
 from .recompute import Frame, Refill, records
 from .region import Region
-from .state import current, show, using
-from .tensor import Tensor, next_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from .graph.saved import Hooks, Site
-    from .interpreters.base import Interpreter
+    from ..graph.saved import Hooks, Site
+    from ..interpreters.base import Interpreter
     from .recompute import Slot
 
 Edge = tuple[Any, int]

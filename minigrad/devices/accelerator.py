@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .backend import Device
+from ..backend import Device
 from .pinned import Pool, block_of
 from .streams import current_of
 
 if TYPE_CHECKING:
-    from .backend import Array
+    from ..backend import Array
     from .streams import Event, Stream
 
 

@@ -10,17 +10,17 @@ from contextlib import nullcontext
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
-from .errors import CheckpointError
-from .state import Watcher, current, show, using
-from .tensor import WRITES, Tensor, next_number
+from ..errors import CheckpointError
+from ..state import Watcher, current, show, using
+from ..tensor import WRITES, Tensor, next_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from .graph.saved import Hooks
-    from .interpreters.base import Interpreter
-    from .storage import Storage
+    from ..graph.saved import Hooks
+    from ..interpreters.base import Interpreter
+    from ..storage import Storage
 
 
 class Region:

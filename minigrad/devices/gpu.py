@@ -10,16 +10,16 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from ..backend import CPU, HOST_ARRAY, address, import_cupy, is_dense, new_device, strided
+from ..backend import device as find_device
+from ..errors import UsageError
 from .accelerator import Accelerator
-from .backend import CPU, HOST_ARRAY, address, import_cupy, is_dense, new_device, strided
-from .backend import device as find_device
-from .errors import UsageError
 from .streams import Event, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .backend import Array, Device
+    from ..backend import Array, Device
 
 
 class CudaEvent(Event):

@@ -17,21 +17,21 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from . import tree
-from .autograd.engine import Run
-from .errors import CheckpointError
-from .graph.saved import Hooks, PackedTensor, SavedBase, SavedTensor, Site, keep, keep_base
+from .. import tree
+from ..autograd.engine import Run
+from ..errors import CheckpointError
+from ..graph.saved import Hooks, PackedTensor, SavedBase, SavedTensor, Site, keep, keep_base
+from ..state import State, current, show, tell, using
+from ..tensor import Tensor, alias, bases, next_number, peel
 from .oplog import OpLog, checksum
-from .state import State, current, show, tell, using
-from .tensor import Tensor, alias, bases, next_number, peel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from .interpreters.base import Interpreter
+    from ..interpreters.base import Interpreter
+    from ..storage import Storage
     from .region import Region
-    from .storage import Storage
 
 INPUTS: Any = "inputs"
 """The level of an inner region's inputs among its parent's slots: any recomputation fills them. [NOTE nested-regions]"""

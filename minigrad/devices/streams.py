@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .state import current, using
+from ..state import current, using
 
 if TYPE_CHECKING:
-    from .backend import Array
+    from ..backend import Array
 
 S = TypeVar("S", bound="Stream")
 

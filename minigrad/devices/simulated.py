@@ -14,17 +14,17 @@ from _thread import RLock
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from ..backend import CPU, QUEUED, address, new_device, poison, strided
+from ..errors import UsageError
 from .accelerator import Accelerator
-from .backend import CPU, QUEUED, address, new_device, poison, strided
-from .errors import UsageError
 from .pinned import block_of
 from .streams import Event, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .backend import Array
-    from .storage import CountedStorage
+    from ..backend import Array
+    from ..storage import CountedStorage
 
 _LOCK = RLock()
 """Work is asked for and done by one thread at a time."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from .backend import CPU, memory_of, strided
+from ..backend import CPU, memory_of, strided
 from .counts import Count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .backend import Array
+    from ..backend import Array
     from .streams import Event
 
 

@@ -1,0 +1,1 @@
+"""Checkpointed regions: how one is run again, and the variants of that."""
