@@ -1,7 +1,7 @@
 """Devices and their arrays: the only file that names numpy or cupy.
 
 A `Device` has a type (`cpu`, `sim`, `cuda`), an index, the array namespace `xp` that kernels are written over, and
-`stats`.  The host is one; accelerators, which have streams and memory of their own, are in accelerator.py.
+`stats`.  The host is one; accelerators, which have streams and memory of their own, are in devices/.
 """
 
 from __future__ import annotations
