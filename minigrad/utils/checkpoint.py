@@ -1,7 +1,6 @@
 """checkpoint: keep a region's inputs instead of what it saves, and run it again when a backward asks.
 
-Here is the public interface; how it works is in minigrad/regions/: recompute.py, for higher orders remat.py, and of the reentrant
-variant reentrant.py.
+Here is the public interface.  How it works is in minigrad/regions/: recompute.py, remat.py for higher orders, and reentrant.py.
 
 Source: torch.utils.checkpoint.
 """
