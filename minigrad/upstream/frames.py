@@ -51,12 +51,18 @@ class Settings:
 class Slot:
     """What a node keeps of a base tensor: its place in the frame, and what it must look like."""
 
-    __slots__ = ("__weakref__", "looks", "values")
+    __slots__ = ("__weakref__", "_saved", "_version", "looks", "values")
 
-    def __init__(self, looks: Any) -> None:
+    def __init__(self, base: torch.Tensor, looks: Any) -> None:
+        self._saved = ref(base)
+        self._version = base._version
         self.looks = looks
         self.values: dict[Any, tuple[torch.Tensor, int]] = {}
         """Recomputed, for a backward run, with the version that was saved."""
+
+    def changed(self, base: torch.Tensor) -> bool:
+        """Whether the rerun saves the very tensor that the forward saved, a captured one, and that was written to since."""
+        return base is self._saved() and base._version != self._version
 
 
 class Held:
@@ -139,7 +145,7 @@ class Frame(Hooks):
         return depth() > self.depth and any(i.key().name == "Grad" for i in get_stack()[self.depth:])
 
     def pack(self, base: torch.Tensor, level: int) -> Slot:
-        slot = Slot(self.settings.look(base))
+        slot = Slot(base, self.settings.look(base))
         self.slots.setdefault(level, []).append(ref(slot))
         return slot
 
@@ -220,6 +226,8 @@ class Refill(Hooks):
         slot = self._missing.pop((level, index), None)
         settings, closed = self.frame.settings, self.frame.closed
         if slot is not None:
+            if slot.changed(base):
+                raise CheckpointError(_CHANGED.format(where=_where(level), index=index, looks=slot.looks))
             looks = settings.look(base)
             if looks != slot.looks:
                 raise CheckpointError(_DIFFERENT.format(where=_where(level), index=index, was=slot.looks, now=looks))
@@ -261,5 +269,7 @@ _FEWER = ("torch.utils.checkpoint: A different number of tensors was saved durin
           "Number of tensors saved during forward: {known} ({where})\nNumber of tensors saved during recomputation: {got}.")
 _MORE = ("torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass.\n"
          "Number of tensors saved during forward: {known} ({where}).")
+_CHANGED = ("torch.utils.checkpoint: a tensor that the checkpointed function captures has been modified by an inplace "
+            "operation after its forward: the one saved at position {index} ({where}), {looks}.")
 _DIFFERENT = ("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
               "forward pass.\ntensor at position {index} ({where}):\nsaved metadata: {was}\nrecomputed metadata: {now}")

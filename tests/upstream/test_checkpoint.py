@@ -177,6 +177,23 @@ def test_an_argument_that_is_written_to_is_an_error(run):
         run(region)
 
 
+@EVERYWHERE
+def test_a_captured_tensor_that_is_written_to_is_an_error_where_it_is_saved(run):
+    def region(x):
+        c = torch.ones(2, dtype=torch.float64)
+        y = checkpoint(lambda x: (x * c).sin(), x)
+        c.mul_(2)
+        return y
+
+    with pytest.raises(CheckpointError, match="captures has been modified by an inplace"):
+        run(region)
+
+
+@EVERYWHERE
+def test_an_output_may_be_written_to_although_an_op_saved_it(run):
+    torch.testing.assert_close(run(lambda x: checkpoint(lambda x: x.sin().exp(), x).mul_(2)), 2 * X.sin().exp() * X.cos())
+
+
 def changing(first, then):
     runs = []
 
