@@ -124,6 +124,7 @@ _LATE = {
     "is_anomaly_enabled": ".autograd.anomaly_mode", "is_anomaly_check_nan_enabled": ".autograd.anomaly_mode",
     "inference_mode": ".autograd.inference_mode", "is_inference_mode_enabled": ".autograd.inference_mode",
     "is_inference": ".autograd.inference_mode",
+    "selu": ".nn.functional", "selu_": ".nn.functional",
     "autocast": ".amp.autocast_mode", "is_autocast_enabled": ".amp.autocast_mode", "get_autocast_dtype": ".amp.autocast_mode",
 }
 

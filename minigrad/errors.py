@@ -34,3 +34,10 @@ class Refusal(MinigradError):
 
 class InternalError(MinigradError):
     """Something that cannot happen did: a bug in minigrad."""
+
+
+def one_of(name: str, found: object, *allowed: str) -> None:
+    """Raise ValueError where an argument is none of the words that it may be."""
+    if found not in allowed:
+        msg = f"{name} must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, found {found!r}."
+        raise ValueError(msg)

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .graph.node import Node
-    from .graph.saved import Hooks, Site
+    from .graph.saved import Hooks, PackedTensor, Site
     from .interpreters.base import Interpreter
     from .storage import Storage
 
-KEPT = "kept"
+KEPT, RECOMPUTED = "kept", "recomputed"
 
 
 class Residual(NamedTuple):
@@ -43,7 +43,7 @@ class Residual(NamedTuple):
     op: str
     """The node that keeps it: `SinBackward0`; `checkpoint` of the inputs of a region."""
     name: str
-    """Its name in the node's row: `x0`, `out`."""
+    """Its name in the node's row: `x0`, `out`; of what a policy keeps, the policy."""
     dtype: str
     shape: tuple[int, ...]
     nbytes: int
@@ -53,7 +53,8 @@ class Residual(NamedTuple):
     line: str
     """Where the program asked for the save."""
     verdict: str
-    """`kept`; `recomputed` by a checkpoint; `on host`; or the title of the hooks that took it."""
+    """`kept`; `recomputed` by a checkpoint; `on host`; the title of the hooks that took it; or the policy by which a checkpoint
+    takes it from what it keeps (`MUST_SAVE`), which is listed for itself, as `kept` or where it is."""
     memories: tuple[int, ...]
     """Numbers of the memories it lies in: saves that share one have the same number."""
 
@@ -116,7 +117,7 @@ def _summed(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tensor:
 class _Keeper(Watcher):
     """Notes saves, and who must live for each to be kept."""
 
-    __slots__ = ("_below", "_gone", "_memories", "_op", "_saves", "_sources", "_step", "found")
+    __slots__ = ("_below", "_gone", "_memories", "_op", "_policies", "_saves", "_sources", "_step", "found")
 
     def __init__(self, arguments: list[Tensor], below: int) -> None:
         self._below = below
@@ -127,6 +128,8 @@ class _Keeper(Watcher):
         self._step = count(1).__next__
         self._memories: WeakKeyDictionary[Storage, int] = WeakKeyDictionary()
         self._sources: WeakKeyDictionary[Storage, str] = WeakKeyDictionary()
+        self._policies: dict[tuple[int, ...], str] = {}
+        """Of memories, by their numbers: the policy that keeps them."""
         for k, x in enumerate(arguments):
             for base in bases(x):
                 self._sources.setdefault(storage_of(base), f"argument {k}")
@@ -134,8 +137,12 @@ class _Keeper(Watcher):
 
     def look(self, level: int) -> None:
         """Keep what is kept now for that level."""
-        self.found.setdefault(level, [r._replace(level=level) for keeper, levels, r in self._saves
+        self.found.setdefault(level, [self._now(r)._replace(level=level) for keeper, levels, r in self._saves
                                       if level in levels and self._lives(keeper())])
+
+    def _now(self, r: Residual) -> Residual:
+        """A policy may have decided after the save."""
+        return r._replace(verdict=self._policies.get(r.memories, r.verdict)) if r.verdict == RECOMPUTED else r
 
     def _lives(self, keeper: Any) -> bool:
         return keeper is not None and getattr(keeper, "number", 0) not in self._gone
@@ -154,6 +161,8 @@ class _Keeper(Watcher):
             self._note(owner, subject, x, keeper, _verdict(hooks, x))
         elif event == "checkpoint":
             self._inputs(subject, detail)
+        elif event == "policy":
+            self._policy(subject, *detail)
         elif event == "release":
             self._gone.add(subject.number)
         elif event == "backward":
@@ -176,6 +185,14 @@ class _Keeper(Watcher):
                 verdict = KEPT if packer is None else _verdict(packer, x)
                 self._saves.append((ref(frame), levels, self._residual("checkpoint", "input", x, verdict)))
 
+    def _policy(self, keeper: Any, base: Tensor, verdict: str, inside: tuple[Interpreter, ...],
+                packed: PackedTensor | None) -> None:
+        """What a policy keeps is kept for every level that records in the region."""
+        where = KEPT if packed is None else _verdict(packed.hooks, base)
+        residual = self._residual("checkpoint", verdict, base, where)
+        self._policies[residual.memories] = verdict
+        self._saves.append((ref(keeper), {self._height(owner) for owner in (None, *inside)}, residual))
+
     def _residual(self, op: str, name: str, value: Tensor, verdict: str) -> Residual:
         found = list(bases(value))
         stores = [storage_of(base) for base in found]
@@ -188,7 +205,7 @@ class _Keeper(Watcher):
 def _verdict(hooks: Hooks, x: Tensor) -> str:
     """Where the data is that these hooks were given."""
     if isinstance(hooks, Frame):
-        return "recomputed"
+        return RECOMPUTED
     if isinstance(hooks, Offload):
         return KEPT if all(hooks.settings.stays(base) for base in bases(x)) else "on host"
     return hooks.title

@@ -6,16 +6,14 @@ A row that draws random numbers asks every level on the stack, as the program th
 
 from __future__ import annotations
 
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-from .. import ops
 from ..errors import UsageError
-from ..op import Op, draw
+from ..op import draw
+from ..ops.aten import held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from ..op import Op
 
 
 class Row:
@@ -70,26 +68,10 @@ def __getattr__(name: str) -> Row:
 
 
 def _find() -> None:
-    """Look through the modules of ops, once."""
+    """Name the rows, once."""
     if _BY_NAME:
         return
-    held: dict[Op, str] = {}
-    for info in iter_modules(ops.__path__):
-        module = import_module(f"{ops.__name__}.{info.name}")
-        for variable, value in vars(module).items():
-            for key, op in _rows(value):
-                if op not in held or held[op] != op.name:
-                    held[op] = f"{op.name}_{key}" if key else variable.strip("_")
-    several = [op.name for op in held]
-    for op, variable in held.items():
+    several = [op.name for op, _ in held()]
+    for op, variable in held():
         name = (op.name if several.count(op.name) == 1 else variable).rstrip("_")
         _BY_NAME[name] = _BY_OP[op] = Row(name, op)
-
-
-def _rows(value: Any) -> Iterator[tuple[str, Op]]:
-    """The rows that a module variable holds, itself or in a container, by their keys there."""
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        value = value._asdict()
-    for key, f in value.items() if isinstance(value, dict) else [("", value)]:
-        if isinstance(getattr(f, "op", None), Op):
-            yield str(key), f.op

@@ -43,7 +43,7 @@ __all__ = [
     "dropout1d", "dropout2d", "dropout3d", "elu", "embedding", "gelu", "group_norm", "hardtanh", "huber_loss",
     "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "mish",
     "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "relu", "relu6", "rms_norm", "scaled_dot_product_attention",
-    "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax", "softmin", "softplus", "softsign", "tanh", "threshold",
+    "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss", "softmax", "softmin", "softplus", "softsign", "tanh", "threshold",
 ]
 
 # ---------------------------------------------------------------- activations, which may be done in place
@@ -81,6 +81,11 @@ def elu(x: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def selu(x: Tensor, inplace: bool = False) -> Tensor:
     """The elu that keeps mean 0 and variance 1.  Source: torch.nn.functional.selu."""
     return (_elu_ if inplace else activation.elu)(x, SELU_ALPHA, SELU_SCALE)
+
+
+def selu_(x: Tensor) -> Tensor:
+    """The in-place form of selu.  Source: torch.nn.functional.selu_."""
+    return selu(x, inplace=True)
 
 
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:

@@ -24,6 +24,9 @@ class OpLog(Watcher):
     def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
         if owner is None and event == "op":
             self.ops.append((f"{subject.name}({', '.join([_seen(x) for x in detail])})", self._sums(detail)))
+        elif event == "kept":  # by a policy: no kernel ran
+            read, gave = detail
+            self.ops.append((f"{subject.name}({', '.join([_seen(x) for x in read])})", self._sums(read) + self._sums(gave)))
         elif owner is None and event == "made" and self.values and self.ops:
             self.ops[-1][1].extend(self._sums([subject]))
 

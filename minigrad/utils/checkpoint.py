@@ -11,24 +11,27 @@ import functools
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CheckpointError, Refusal
+from ..errors import CheckpointError, Refusal, one_of
+from ..regions import policies as checkpoint_policies
+from ..regions.policies import CheckpointPolicy, SelectiveCheckpointContext, checkpoint_name
 from ..regions.recompute import Frame, records
 from ..regions.reentrant import CheckpointFunction, check_backward_validity, detach_variable, reentrant
 from ..regions.region import Region
 from ..regions.remat import every
+from ..regions.selective import create_selective_checkpoint_contexts, knowing_arguments
 from ..state import current
 from .checkpoint_contexts import GraphExecGroup, set_checkpoint_debug_enabled, set_checkpoint_early_stop, set_checkpoint_remat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
 
-__all__ = ["CheckpointError", "CheckpointFunction", "GraphExecGroup", "check_backward_validity", "checkpoint",
-           "checkpoint_sequential", "detach_variable", "is_recomputing", "noop_context_fn", "set_checkpoint_debug_enabled",
-           "set_checkpoint_early_stop", "set_checkpoint_remat"]
+__all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "GraphExecGroup", "SelectiveCheckpointContext",
+           "check_backward_validity", "checkpoint", "checkpoint_name", "checkpoint_policies", "checkpoint_sequential",
+           "create_selective_checkpoint_contexts", "detach_variable", "is_recomputing", "noop_context_fn",
+           "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_checkpoint_remat"]
 
 
-def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+def noop_context_fn() -> tuple[Any, Any]:
     """Return two contexts that do nothing, for `context_fn`.  Source: torch.utils.checkpoint.noop_context_fn."""
     return nullcontext(), nullcontext()
 
@@ -42,6 +45,8 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
     through the closure.  Without a function, returns a decorator.
     determinism_check: "default" compares number, shape, dtype and device of what is saved, "values" checksums too and names the
     first op that differs, "none" nothing; debug: each recomputation, and its errors, show the ops of both runs;
+    context_fn: returns two contexts, entered around the forward and around each recomputation; with those of
+    create_selective_checkpoint_contexts a policy says what is kept. [NOTE selective-policies]
     early_stop: stop as soon as all that is needed is there; use_reentrant: torch's first variant, with its limits.
     remat: "first" keeps what the region's backward saves, "every" makes that backward a region too: at order k the inputs
     and k cotangents are kept, and the function has run k + 1 times. [NOTE remat-every]
@@ -55,14 +60,10 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
     if use_reentrant:
         return reentrant(function, args, kwargs, preserve_rng_state=preserve_rng_state,
                          plain=context_fn is noop_context_fn and not debug)
-    if determinism_check not in ("default", "values", "none"):
-        msg = f"determinism_check must be 'default', 'values' or 'none', found {determinism_check!r}."
-        raise ValueError(msg)
     state = current()
     remat = state.remat or remat
-    if remat not in ("first", "every"):
-        msg = f"remat must be 'first' or 'every', found {remat!r}."
-        raise ValueError(msg)
+    one_of("determinism_check", determinism_check, "default", "values", "none")
+    one_of("remat", remat, "first", "every")
     forward, again = context_fn()
     if not records(state):
         with forward:
@@ -70,7 +71,8 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
     if state.hooks_disabled is not None:
         raise Refusal(state.hooks_disabled)
     region = Region(preserve_rng_state=preserve_rng_state, around=again)
-    frame = Frame(function, (args, kwargs), state, region, determinism_check=determinism_check, edges=remat == "every",
+    run = function if context_fn is noop_context_fn else knowing_arguments(function)
+    frame = Frame(run, (args, kwargs), state, region, determinism_check=determinism_check, edges=remat == "every",
                   debug=debug if state.checkpoint_debug is None else state.checkpoint_debug,
                   early_stop=early_stop if state.early_stop is None else state.early_stop)
     return (every if remat == "every" else Frame.run)(frame, args, kwargs, forward)

@@ -40,6 +40,7 @@ OWN = {
     "minigrad.autograd.shallow_detach": "cuts one level's edge: torch, JAX and MLX have no such function",
     "minigrad.func.strict_levels": "makes tensors that escaped their level errors, which torch does for vmap's alone",
     "minigrad.utils.checkpoint.is_recomputing": "tells a region that it runs again",
+    "minigrad.utils.checkpoint.checkpoint_name": "JAX's: a name for a value, which a policy goes by",
     "minigrad.utils.checkpoint.set_checkpoint_remat": "says for all checkpoints what they keep at higher orders",
 }
 """Public names that torch has not, each with its reason."""

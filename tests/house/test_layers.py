@@ -29,7 +29,7 @@ ops.shape
 ops.joining
 ops.creation
 random
-ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.linalg ops.rearrange ops.layout ops.transfer ops.gather ops.picking ops.reduction ops.extremes ops.norm ops.softmax ops.subscript ops.random ops.normalization ops.loss ops.embedding ops.attention ops.misc +
+ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.linalg ops.rearrange ops.layout ops.transfer ops.gather ops.picking ops.reduction ops.extremes ops.norm ops.softmax ops.subscript ops.random ops.normalization ops.loss ops.embedding ops.attention ops.misc ops.naming ops.aten +
 interpreters.base
 interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
@@ -40,10 +40,10 @@ autograd.function_node
 autograd.combined
 autograd.function_call
 autograd.function
-regions.region offload regions.oplog
-regions.recompute regions.reentrant streamed utils.checkpoint_contexts
-regions.remat
-utils.checkpoint utils._python_dispatch overrides amp.autocast_mode
+regions.region offload regions.oplog utils._python_dispatch
+regions.recompute regions.reentrant streamed utils.checkpoint_contexts regions.numbering regions.policies
+regions.remat regions.selective
+utils.checkpoint overrides amp.autocast_mode
 amp
 autograd.mutation autograd.hooks
 autograd.graph
@@ -95,8 +95,9 @@ LATE = {
 }
 """What is imported inside functions, against the order, and why."""
 
-KNOWS_NO_TRANSFORM = ["utils.checkpoint", "regions.recompute", "regions.remat", "regions.region", "offload", "graph.node",
-                      "graph.plan", "graph.saved", "graph.record", "autograd.engine"]
+KNOWS_NO_TRANSFORM = ["utils.checkpoint", "regions.recompute", "regions.remat", "regions.region", "regions.numbering",
+                      "regions.policies", "regions.selective", "offload", "graph.node", "graph.plan", "graph.saved",
+                      "graph.record", "autograd.engine"]
 
 FROM_OPS = {
     "interpreters.grad": {"ops.inplace": {"assign", "relink"}},

@@ -230,6 +230,7 @@ SAMPLES = {
     "shape._diagonal_embed": [((number(3),), {"shape": (3, 4), "offset": 1, "dim1": 0, "dim2": 1}),
                               ((number(2, 3),), {"shape": (3, 2, 3), "offset": 0, "dim1": 2, "dim2": 0})],
     "shape._detach": UNARY,
+    "naming.named": [((number(2, 3),), {"name": "a"})],
     "shape.sum_dims": over(number(2, 3, 2)),
     "shape.clone": UNARY,
     "shape._contiguous": UNARY,

@@ -24,8 +24,8 @@ from minigrad.interpreters.jvp import JvpInterpreter
 from minigrad.interpreters.vmap import VmapInterpreter
 from minigrad.ops import inplace
 from minigrad.random import Generator
-from minigrad.regions import recompute, reentrant, region, remat
-from minigrad.tensor import next_number
+from minigrad.regions import numbering, recompute, reentrant, region, remat, selective
+from minigrad.tensor import alias, next_number
 from minigrad.utils import checkpoint
 
 tensor, record = import_module("minigrad.tensor"), import_module("minigrad.graph.record")
@@ -553,6 +553,58 @@ def saved_wrappers_that_change():
 def detached_tensors_apart():
     """At the functional level a detached tensor is no view of what it was made of."""
     return replaced(functional, relate=lambda view, of, step: None)
+
+
+# ---------------------------------------------------------------- policies
+def values_known_by_their_turn():
+    """A kept value is that of the n-th call of its op, as in torch.utils.checkpoint."""
+    turns = {}
+
+    def call(self, function, args, kwargs):
+        run = state.current().above.recomputing
+        turns[self, run, function] = turns.get((self, run, function), 0) + 1
+        return self.of((function, turns[self, run, function]))
+    return replaced(numbering.Numbers, call=call)
+
+
+def arguments_known_by_their_memory():
+    """Arguments that hooks gave back in other memory are others."""
+    return replaced(checkpoint, knowing_arguments=lambda function: function)
+
+
+def equal_values_in_one_memory():
+    """A run is given what is kept also for a value that it writes to."""
+    return replaced(selective.Kept, overwritten=lambda self, number, x: None)
+
+
+def kept_values_that_change():
+    """What is kept is given out whatever was written to it, as with allow_cache_entry_mutation in torch."""
+    return replaced(selective.KeptValue, taken=lambda self, kept, state: alias(self.base))
+
+
+def draws_not_stepped_over():
+    """Random numbers that are kept leave the stream where it stood."""
+    return replaced(Generator, next_draw=lambda self, draw=Generator.next_draw: (
+        None if state.current().recomputing and state.current().above else draw(self)))
+
+
+def policies_that_keep_beside_the_hooks():
+    """What a policy keeps is given to no hooks and no region outside, as in torch."""
+    init = selective._CachingTorchDispatchMode.__init__
+    return replaced(selective._CachingTorchDispatchMode, __init__=lambda self, kept, policy, outside: init(
+        self, kept, policy, outside._replace(hooks=None)))
+
+
+def policies_of_every_level_at_once():
+    """What is kept is let go of as it is given out, as in torch, though other levels are still to come."""
+    found = selective.Kept.found
+
+    def once(self, call, state):
+        outs = found(self, call, state)
+        for k in range(len(outs or ())):
+            self.values[self.numbers.of((call, k))] = None
+        return outs
+    return replaced(selective.Kept, found=once)
 
 
 # ---------------------------------------------------------------- what is kept

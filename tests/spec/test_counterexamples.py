@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import math
 from contextvars import ContextVar
+from functools import partial
 from weakref import ref
 
 import pytest
@@ -25,13 +26,15 @@ from minigrad.autograd.graph import (
 from minigrad.errors import CheckpointError, LevelError, Refusal, UsageError
 from minigrad.func import functionalize, grad, grad_and_value, jvp, linearize, vjp, vmap
 from minigrad.fx.experimental.proxy_tensor import make_fx
+from minigrad.ops import aten
 from minigrad.overrides import TorchFunctionMode
 from minigrad.state import current, using
-from minigrad.utils.checkpoint import GraphExecGroup, checkpoint
+from minigrad.utils.checkpoint import GraphExecGroup, checkpoint, create_selective_checkpoint_contexts, is_recomputing
 from tests.spec import counterexamples as broken
 from tests.spec.instruments import (
     Alive,
     Counted,
+    OpsByLevel,
     Packed,
     Tape,
     arrays_kept,
@@ -42,6 +45,7 @@ from tests.spec.instruments import (
     see_tangent,
     sin_sin,
     t,
+    watching,
 )
 
 # derivatives of sin(sin x) at 5, in closed form
@@ -1119,6 +1123,115 @@ def test_a_detached_tensor_that_is_no_view_is_written_alone():
     assert functionalize(program)(t(2.0)).item() == program(t(2.0)).item() == 7.0
     with broken.detached_tensors_apart():
         assert functionalize(program)(t(2.0)).item() == 6.0
+
+
+# ---------------------------------------------------------------- policies
+def selective(f, policy, **options):
+    contexts = partial(create_selective_checkpoint_contexts, policy, **options)
+    return lambda x: checkpoint(f, x, context_fn=contexts)
+
+
+def tanhs(program):
+    """How often tanh ran."""
+    with watching(OpsByLevel()) as seen:
+        program()
+    return seen.names["base"].count("tanh")
+
+
+def test_a_value_known_by_its_turn_is_taken_for_another():
+    """[NOTE kept-by-value] What the forward alone computes shifts the turns: cos(tanh 3) for cos(tanh 1)."""
+    def f(x):
+        if not is_recomputing():
+            mg.tanh(x.detach() + 2)
+        return mg.sin(mg.tanh(x))
+
+    def derivative():
+        return grad(selective(f, lambda ctx, op, *args, **kwargs: True))(t(1.0)).item()
+
+    slope = 1 - math.tanh(1.0) ** 2
+    assert close(derivative(), math.cos(math.tanh(1.0)) * slope)
+    with broken.values_known_by_their_turn():
+        assert close(derivative(), math.cos(math.tanh(3.0)) * (1 - math.tanh(3.0) ** 2))
+
+
+def test_an_argument_in_other_memory_is_another():
+    """[NOTE kept-by-value] What is computed from it is computed again."""
+    def program():
+        with saved_tensors_hooks(lambda s: s.clone(), lambda s: s.clone()):
+            grad(selective(mg.tanh, lambda ctx, op, *args, **kwargs: True))(t(1.0))
+
+    assert tanhs(program) == 1
+    with broken.arguments_known_by_their_memory():
+        assert tanhs(program) == 2
+
+
+def test_a_second_run_that_writes_to_what_is_kept_differentiates_at_another_value():
+    """[NOTE kept-by-value] Two equal cosines in one memory: 2 cos x for cos x."""
+    def f(x):
+        a, b = mg.cos(x), mg.cos(x)
+        return mg.sin(b.mul_(2) * 0 + a)
+
+    def derivative():
+        return grad(selective(f, [aten.cos.default]))(t(1.0)).item()
+
+    assert close(derivative(), -math.cos(math.cos(1.0)) * math.sin(1.0))
+    with broken.equal_values_in_one_memory():
+        assert close(derivative(), -math.cos(2 * math.cos(1.0)) * math.sin(1.0))
+
+
+def test_random_numbers_that_were_not_drawn_again_shift_those_after_them():
+    """[NOTE kept-by-value] The second draw of the forward, and of the recomputation."""
+    def program():
+        seen, first = [], iter([True])
+        policy = lambda ctx, op, *args, **kwargs: op is aten.uniform.default and next(first, False)
+
+        def f(x):
+            seen.append((mg.rand(()), mg.rand(()))[1].item())
+            return mg.sin(x) * seen[-1]
+        grad(selective(f, policy))(t(1.0))
+        return seen
+
+    (then, now) = program()
+    assert then == now
+    with broken.draws_not_stepped_over():
+        then, now = program()
+    assert then != now
+
+
+def test_a_kept_value_that_changes_gives_a_gradient_at_another_value():
+    """[NOTE selective-policies] sin(2 cos x) at 1: given what became of cos x, the second run doubles it once more."""
+    def derivative():
+        return grad(selective(lambda x: mg.cos(x).mul_(2).sin(), [aten.cos.default]))(t(1.0)).item()
+
+    with pytest.raises(CheckpointError, match="has been mutated"):
+        derivative()
+    with broken.kept_values_that_change():
+        assert close(derivative(), -math.cos(4 * math.cos(1.0)) * 2 * math.sin(1.0))
+
+
+def test_a_policy_beside_the_hooks_leaves_on_the_device_what_save_on_cpu_would_move():
+    """[NOTE selective-policies] Bytes on the host: of the input and of tanh, or of the input alone."""
+    def moved():
+        x = mg.tensor([1.0], dtype=mg.float64, device="sim").requires_grad_()
+        before = sim.memory_stats()["copied_bytes.to_host"]
+        with save_on_cpu():
+            y = selective(mg.tanh, [aten.tanh.default])(x)
+        y.backward()
+        return sim.memory_stats()["copied_bytes.to_host"] - before
+
+    assert moved() == 16
+    with broken.policies_that_keep_beside_the_hooks():
+        assert moved() == 8
+
+
+def test_a_policy_that_serves_one_level_lets_the_others_compute_again():
+    """[NOTE selective-policies] The first derivative and the second ask."""
+    def program():
+        nth(2, selective(lambda x: mg.sin(mg.tanh(x)), [aten.tanh.default]))(t(1.0))
+
+    assert tanhs(program) == 1
+    with broken.policies_of_every_level_at_once():
+        assert tanhs(program) == 2
 
 
 # ---------------------------------------------------------------- function modes and autocast

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 NOTES = {path.stem: path for path in sorted((ROOT / "docs" / "notes").glob("*.md"))}
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 HEADINGS = ["Puzzle", "Rule", "Program", "Where", "Tests", "Upstream"]
-CLAUSES = ([f"S{n}" for n in range(1, 7)] + [f"H{n}" for n in range(1, 9)] + [f"C{n}" for n in range(1, 10)] + ["C11", "C12"]
+CLAUSES = ([f"S{n}" for n in range(1, 7)] + [f"H{n}" for n in range(1, 9)] + [f"C{n}" for n in range(1, 13)]
            + ["O1", "O2", "O3", "O4"])
 LINES = 60
 CITED = re.compile(r"\[NOTE ([a-z0-9-]+)\]")
