@@ -61,7 +61,7 @@ nn
 residuals timeline
 memory
 sim cuda
-_C _functorch.eager_transforms _vmap_internals
+_C _C._functorch _functorch.eager_transforms _vmap_internals
 tracing testing
 __init__
 fx.node

@@ -829,7 +829,7 @@ def late(value):
     """A tensor that the current stream waits for, and its kernels did not need yet."""
     loader = sim.Stream()
     with sim.stream(loader):
-        x = t([value]).pin_memory("sim").to("sim", non_blocking=True)
+        x = t([value], device="cpu").pin_memory("sim").to("sim", non_blocking=True)
     sim.current_stream().wait_stream(loader)
     return x
 
@@ -915,7 +915,7 @@ def test_pinned_memory_that_is_given_away_early_holds_another_tensor():
     def program(n):                                        # a size that nobody has used before
         loader = sim.Stream()
         with sim.stream(loader):
-            x = t([3.0] * n).pin_memory("sim").to("sim", non_blocking=True)   # its pinned memory is dead
+            x = t([3.0] * n, device="cpu").pin_memory("sim").to("sim", non_blocking=True)   # its pinned memory is dead
         host = t([4.0] * n, device="sim").to("cpu", non_blocking=True)
         sim.default_stream().synchronize()
         sim.default_stream().wait_stream(loader)

@@ -67,7 +67,7 @@ class Program:
     def load(self, s, k):
         self.number += 1
         with sim.stream(self.streams[s]):
-            x = mg.tensor([float(self.number)]).pin_memory("sim").to("sim", non_blocking=True)
+            x = mg.tensor([float(self.number)], device="cpu").pin_memory("sim").to("sim", non_blocking=True)
         writer, _ = self.model.do(s)
         self._put(self.device, self.model.device, k, x, Value(self.number, writer))
 

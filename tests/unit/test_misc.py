@@ -57,6 +57,26 @@ def test_private_names_of_forward_mode_and_of_transforms(library):
     assert library._vmap_internals._vmap(lambda x: x.sum(), 0, 0)(library.ones(2, 3)).tolist() == [3, 3]
 
 
+@LIBRARIES
+def test_what_a_tensor_is_at_its_outermost_level(library):
+    c = import_module(f"{library.__name__}._C._functorch")
+    seen = []
+
+    def look(x):
+        seen.append((c.is_batchedtensor(x), c.is_gradtrackingtensor(x), c.is_functorch_wrapped_tensor(x), c.maybe_get_level(x),
+                     c.maybe_get_bdim(x), c.maybe_current_level()))
+        return x.sum()
+
+    x = library.ones(2, 3)
+    look(x)
+    library.func.vmap(lambda x: library.func.grad(look)(x) + look(x), 1, 1)(x)
+    assert seen == [(False, False, False, -1, -1, None), (False, True, True, 2, -1, 2), (True, False, True, 1, 1, 1)]
+    library.func.vmap(lambda x: seen.append(c.get_unwrapped(x).shape) or x)(x)
+    assert tuple(seen[-1]) == (2, 3)
+    with pytest.raises((ValueError, RuntimeError), match="No wrappers present!"):
+        c.get_unwrapped(x)
+
+
 # ---------------------------------------------------------------- torch.testing
 @LIBRARIES
 @pytest.mark.parametrize(("name", "low", "high"), [("float32", -9, 9), ("float64", -9, 9), ("int64", -9, 9), ("uint8", 0, 9),

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import ref
 
-from .autograd.forward_ad import _fwd_mode, _is_fwd_grad_enabled
-from .autograd.grad_mode import is_grad_enabled
-from .state import _STATE, current
+from ..autograd.forward_ad import _fwd_mode, _is_fwd_grad_enabled
+from ..autograd.grad_mode import is_grad_enabled
+from ..state import _STATE, current
 
 if TYPE_CHECKING:
-    from .tensor import Tensor
+    from ..tensor import Tensor
 
 __all__ = ["_WeakTensorRef", "_is_fwd_grad_enabled", "_set_fwd_grad_enabled", "is_grad_enabled"]
 
