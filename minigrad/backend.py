@@ -45,6 +45,8 @@ class Device:
     index: int | None
     xp: Any
     counted: bool
+    readable = True
+    """Whether there is data to look at."""
     stats: Stats
     _compiled: dict[Any, Callable[..., Array]]
 
@@ -114,7 +116,7 @@ _FOUND: dict[str, Device] = {"cpu": CPU, "cpu:0": CPU}
 
 
 def device(name: str | Device) -> Device:
-    """Return the device of that name: "cpu", "sim", "cuda", "cuda:1".  Source: torch.device.
+    """Return the device of that name: "cpu", "sim", "cuda", "cuda:1", "meta".  Source: torch.device.
 
     Raises UsageError for a name that this machine has no device for.
     """
@@ -126,12 +128,16 @@ def device(name: str | Device) -> Device:
             from .devices.simulated import SIM  # noqa: PLC0415  accelerators are above the State
 
             _FOUND[name] = SIM
+        elif name in ("meta", "meta:0"):
+            from .devices.meta import META  # noqa: PLC0415
+
+            _FOUND[name] = META
         elif kind == "cuda" and (index or "0").isdigit():
             from .devices.gpu import find  # noqa: PLC0415
 
             _FOUND[name] = find(int(index or 0))
         else:
-            msg = f"device {name!r} is unknown: the devices are cpu, sim and cuda."
+            msg = f"device {name!r} is unknown: the devices are cpu, sim, cuda and meta."
             raise UsageError(msg)
     return _FOUND[name]
 

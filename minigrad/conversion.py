@@ -52,9 +52,12 @@ def text(x: Tensor) -> str:
     """Values, or the layers around them: `grad@2*(vmap@1(tensor(...), bdim=0))`, a star where the layer has an edge."""
     if x.owner is not None:
         return f"{x.owner}{'*' if x.node is not None else ''}({x.value!r}{x.owner.describe(x)})"
-    host = seen(x)
-    values = array_text(host).replace("\n", "\n       ") if host.ndim else str(host.item())
     more = "" if x.device.kind == "cpu" else f", device='{x.device}'"
+    if x.device.readable:
+        host = seen(x)
+        values = array_text(host).replace("\n", "\n       ") if host.ndim else str(host.item())
+    else:
+        values, more = "...", f"{more}, size={x.shape}"
     if x.dtype.name not in ("float32", "int64", "bool"):
         more += f", dtype={x.dtype}"
     if x.node is LEAF:

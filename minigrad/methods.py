@@ -434,6 +434,7 @@ T.is_inference = is_inference
 T.is_signed = misc.is_signed
 T.is_nonzero = misc.is_nonzero
 T.is_cuda = property(misc.is_cuda)
+T.is_meta = property(misc.is_meta)
 T.is_cpu = property(misc.is_cpu)
 T.layout = misc.strided
 T.storage_offset = misc.storage_offset

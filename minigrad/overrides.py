@@ -37,12 +37,18 @@ class TorchFunctionMode(Scope, Ahead):
         return self
 
 
-def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
-    """The function modes in force, the innermost last."""
-    return [who for who in current().ahead if isinstance(who, TorchFunctionMode)]
+def _get_current_function_mode_stack() -> list[Any]:
+    """The function modes in force, the innermost last; devices that were entered, such modes in torch, come first."""
+    state = current()
+    modes = [who for who in state.ahead if isinstance(who, TorchFunctionMode)]
+    return [*_entered(state), *modes]
 
 
-def _get_current_function_mode() -> TorchFunctionMode | None:
+def _entered(state: State) -> list[Any]:
+    return [] if state.outside is None else [*_entered(state.outside), state.default_device]
+
+
+def _get_current_function_mode() -> Any:
     """The innermost function mode."""
     stack = _get_current_function_mode_stack()
     return stack[-1] if stack else None

@@ -84,6 +84,11 @@ def is_cuda(x: Tensor) -> bool:
     return x.device.kind == "cuda"
 
 
+def is_meta(x: Tensor) -> bool:
+    """Whether it has no data.  Source: torch.Tensor.is_meta."""
+    return x.device.kind == "meta"
+
+
 def is_cpu(x: Tensor) -> bool:
     """Whether it is on the host.  Source: torch.Tensor.is_cpu."""
     return x.device is CPU

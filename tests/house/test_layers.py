@@ -15,7 +15,7 @@ scope
 devices.streams
 devices.pinned
 devices.accelerator
-devices.simulated devices.gpu
+devices.simulated devices.gpu devices.meta
 storage
 inference
 tensor
@@ -91,7 +91,7 @@ LATE = {
     "autograd.gradcheck": {"autograd.forward_ad", "func"},
     "autograd.functional": {"func"},
     "func": {"nn.functional_call"},       # torch.func.functional_call lives with the modules
-    "backend": {"state", "devices.simulated", "devices.gpu"},  # a default device is part of the State, and so is a current stream
+    "backend": {"state", "devices.simulated", "devices.gpu", "devices.meta"},  # a default device is part of the State, and so is a current stream
 }
 """What is imported inside functions, against the order, and why."""
 

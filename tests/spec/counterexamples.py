@@ -14,7 +14,7 @@ from minigrad import offload, residuals, state, streamed
 from minigrad.amp import autocast_mode
 from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode, mutation
 from minigrad.backend import CPU
-from minigrad.devices import accelerator, pinned, simulated
+from minigrad.devices import accelerator, meta, pinned, simulated
 from minigrad.fx import memory, tracer
 from minigrad.graph import saved
 from minigrad.interpreters import functional
@@ -529,6 +529,11 @@ def writes_under_a_copy_unchecked():
 def frees_that_do_not_wait():
     """Memory is somebody else's as soon as it is freed, whatever its stream was asked for before."""
     return replaced(simulated.SimStream, after=lambda self, work: work())
+
+
+def meta_tensors_of_one_element():
+    """A tensor without data is one element, seen at every place: strides of 0."""
+    return replaced(meta, _unwritten=lambda like: CPU.xp.broadcast_to(CPU.xp.zeros((), like.dtype), like.shape))
 
 
 # ---------------------------------------------------------------- traces and functionalize

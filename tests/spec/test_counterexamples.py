@@ -1281,3 +1281,14 @@ def test_a_region_that_runs_again_in_inference_mode_saves_nothing():
     assert close(program(), FIRST)
     with broken.recomputed_in_inference_mode(), pytest.raises(CheckpointError, match="different number of tensors"):
         program()
+
+
+def test_a_meta_tensor_of_one_element_is_reshaped_without_a_copy():
+    """[NOTE meta-tensors] The strides are wrong too."""
+    def program():
+        x = mg.ones(2, 3, device="meta")
+        return x.stride(), x.t().reshape(6).data_ptr() == x.data_ptr()
+
+    assert program() == ((3, 1), False)
+    with broken.meta_tensors_of_one_element():
+        assert program() == ((0, 0), True)

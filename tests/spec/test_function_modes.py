@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import minigrad as mg
 import minigrad.nn.functional as F
@@ -163,3 +164,21 @@ def test_a_method_and_the_function_of_its_name_are_one():
     with Look():
         (x.sin(), mg.sin(x), x.sum(), mg.sum(x), F.linear(x, x))
     assert found == [(True, ())] * 5
+
+
+def test_a_device_that_was_entered_is_listed_as_in_torch_and_a_backward_leaves_it_so():
+    """[NOTE function-modes] Upstream: pytorch/pytorch#180423."""
+    def depths(lib):
+        stack, seen = lib.overrides._get_current_function_mode_stack, []
+        x = lib.ones(2, device="cpu", requires_grad=True)
+        with lib.device("meta"):
+            y = lib.utils.checkpoint.checkpoint(lambda x: x.sin().sin(), x, use_reentrant=False)
+            seen.append(len(stack()))
+        seen.append(len(stack()))
+        y.sum().backward()
+        with lib.device("cpu"), lib.device("meta"):
+            lib.utils.checkpoint.checkpoint(lambda x: x.sin().sin(), x, use_reentrant=False).sum().backward()
+            seen += [len(stack()), lib.ones(2).device.type]
+        return [*seen, len(stack())]
+
+    assert depths(mg) == depths(torch)

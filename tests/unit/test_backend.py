@@ -22,7 +22,7 @@ def test_there_is_one_object_for_each_device():
 
 
 def test_an_unknown_device_is_an_error_that_names_those_there_are():
-    with pytest.raises(UsageError, match="the devices are cpu, sim and cuda"):
+    with pytest.raises(UsageError, match="the devices are cpu, sim, cuda and meta"):
         device("tpu")
 
 
