@@ -394,3 +394,53 @@ def test_outputs_of_several_levels_cannot_start_one_run():
     w = t(2.0, requires_grad=True)
     with pytest.raises(UsageError, match="belong to"):
         grad(lambda x: mg.autograd.grad([x * 2, w * 2], [x, w])[0])(t(1.0))
+
+
+# ---------------------------------------------------------------- a straight stretch of elementwise nodes [NOTE fast-path]
+def stretch(x):
+    """(x, sin x, 3 sin x, tanh of that, its negative): each leads to the next alone."""
+    a = mg.sin(x)
+    b = a * 3
+    c = mg.tanh(b)
+    return x, a, b, c, -c
+
+
+def slopes():
+    """The derivative of the last with respect to each of the stretch at x = 0.4, by hand."""
+    s = math.sin(0.4)
+    flat = -(1 - math.tanh(3 * s) ** 2)
+    return [3 * math.cos(0.4) * flat, 3 * flat, flat, -1.0, 1.0]
+
+
+def test_every_tensor_on_a_straight_stretch_can_be_asked_for_its_gradient():
+    """[NOTE fast-path]"""
+    found = stretch(t(0.4, requires_grad=True))
+    for x, right in zip(found, slopes(), strict=True):
+        assert mg.autograd.grad(found[-1], x, retain_graph=True)[0].item() == pytest.approx(right, rel=1e-14)
+
+
+def test_a_hook_on_a_straight_stretch_runs_once_and_may_change_the_gradient():
+    """[NOTE fast-path]"""
+    x, a, b, _, last = stretch(t(0.4, requires_grad=True))
+    seen = []
+    b.register_hook(lambda g: seen.append(g.item()) or g * 10)
+    last.backward()
+    assert seen == [pytest.approx(slopes()[2], rel=1e-14)]
+    assert x.grad.item() == pytest.approx(10 * slopes()[0], rel=1e-14)
+
+
+def test_a_write_to_what_a_straight_stretch_saved_is_an_error():
+    """[NOTE fast-path]"""
+    _, _, _, c, last = stretch(t(0.4, requires_grad=True))
+    with mg.no_grad():
+        c.zero_()
+    with pytest.raises(UsageError, match="modified by an inplace operation"):
+        last.backward()
+
+
+def test_a_straight_stretch_is_freed_as_it_is_walked():
+    """[NOTE fast-path]"""
+    _, a, _, _, last = stretch(t(0.4, requires_grad=True))
+    last.backward()
+    with pytest.raises(UsageError, match="second time"):
+        a.backward()
