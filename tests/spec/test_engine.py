@@ -421,7 +421,7 @@ def test_every_tensor_on_a_straight_stretch_can_be_asked_for_its_gradient():
 
 def test_a_hook_on_a_straight_stretch_runs_once_and_may_change_the_gradient():
     """[NOTE fast-path]"""
-    x, a, b, _, last = stretch(t(0.4, requires_grad=True))
+    x, _, b, _, last = stretch(t(0.4, requires_grad=True))
     seen = []
     b.register_hook(lambda g: seen.append(g.item()) or g * 10)
     last.backward()
