@@ -18,19 +18,21 @@ from .ops.activation import logit as logit, relu as relu, sigmoid as sigmoid, th
 from .ops.choice import (
     bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_xor as bitwise_xor,
     clamp as clamp, clamp_max as clamp_max, clamp_min as clamp_min, clip as clip, eq as eq, ge as ge, gt as gt,
-    isfinite as isfinite, isinf as isinf, isnan as isnan, le as le, logical_and as logical_and, logical_not as logical_not,
-    logical_or as logical_or, logical_xor as logical_xor, lt as lt, maximum as maximum, minimum as minimum, ne as ne,
-    result_type as result_type, where as where,
+    isfinite as isfinite, isinf as isinf, isnan as isnan, isneginf as isneginf, isposinf as isposinf, isreal as isreal,
+    le as le, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or, logical_xor as logical_xor,
+    lt as lt, maximum as maximum, minimum as minimum, ne as ne, result_type as result_type, signbit as signbit,
+    where as where,
 )
 from .ops.pointwise import (
     abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, addcdiv as addcdiv, addcmul as addcmul,
-    asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh, ceil as ceil, conj as conj, cos as cos,
-    cosh as cosh, div as div, divide as divide, erf as erf, erfc as erfc, exp as exp, exp2 as exp2, expm1 as expm1,
-    floor as floor, floor_divide as floor_divide, fmod as fmod, frac as frac, imag as imag, lerp as lerp, log as log,
-    log10 as log10, log1p as log1p, log2 as log2, mul as mul, multiply as multiply, nan_to_num as nan_to_num, neg as neg,
-    negative as negative, pow as pow, real as real, reciprocal as reciprocal, remainder as remainder, round as round,
-    rsqrt as rsqrt, sgn as sgn, sign as sign, sin as sin, sinh as sinh, sqrt as sqrt, square as square, sub as sub,
-    subtract as subtract, tan as tan, tanh as tanh, true_divide as true_divide, trunc as trunc,
+    asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh, ceil as ceil, conj as conj,
+    conj_physical as conj_physical, cos as cos, cosh as cosh, div as div, divide as divide, erf as erf, erfc as erfc,
+    exp as exp, exp2 as exp2, expm1 as expm1, floor as floor, floor_divide as floor_divide, fmod as fmod, frac as frac,
+    imag as imag, lerp as lerp, log as log, log10 as log10, log1p as log1p, log2 as log2, mul as mul, multiply as multiply,
+    nan_to_num as nan_to_num, neg as neg, negative as negative, positive as positive, pow as pow, real as real,
+    reciprocal as reciprocal, remainder as remainder, resolve_conj as resolve_conj, resolve_neg as resolve_neg,
+    round as round, rsqrt as rsqrt, sgn as sgn, sign as sign, sin as sin, sinh as sinh, sqrt as sqrt, square as square,
+    sub as sub, subtract as subtract, tan as tan, tanh as tanh, true_divide as true_divide, trunc as trunc,
 )
 from .ops.extremes import (
     amax as amax, amin as amin, aminmax as aminmax, argmax as argmax, argmin as argmin, argsort as argsort, cummax as cummax,
@@ -42,14 +44,50 @@ from .ops.gather import (
 )
 from .ops.indexing import argwhere as argwhere, masked_fill as masked_fill, nonzero as nonzero
 from .ops.norm import norm as norm
+from .ops.complexes import (
+    angle as angle, complex as complex, polar as polar, view_as_complex as view_as_complex, view_as_real as view_as_real,
+)
+from .ops.differences import (
+    corrcoef as corrcoef, cov as cov, cumulative_trapezoid as cumulative_trapezoid, diff as diff, trapezoid as trapezoid,
+    trapz as trapz,
+)
+from .ops.distributions import (
+    digamma as digamma, erfinv as erfinv, i0 as i0, lgamma as lgamma, mvlgamma as mvlgamma, polygamma as polygamma,
+    sinc as sinc,
+)
+from .ops.forms import (
+    alias_copy as alias_copy, diagonal_copy as diagonal_copy, diagonal_scatter as diagonal_scatter, dsplit as dsplit,
+    expand_copy as expand_copy, hsplit as hsplit, narrow_copy as narrow_copy, permute_copy as permute_copy,
+    select_scatter as select_scatter, slice_scatter as slice_scatter, split_with_sizes_copy as split_with_sizes_copy,
+    squeeze_copy as squeeze_copy, t_copy as t_copy, transpose_copy as transpose_copy, unbind_copy as unbind_copy,
+    unfold_copy as unfold_copy, unsqueeze_copy as unsqueeze_copy, view_copy as view_copy, vsplit as vsplit,
+)
 from .ops.joining import (
     atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, cat as cat, chunk as chunk,
     column_stack as column_stack, concat as concat, concatenate as concatenate, dstack as dstack, hstack as hstack,
     narrow as narrow, select as select, split as split, split_with_sizes as split_with_sizes, stack as stack,
-    tensor_split as tensor_split, unbind as unbind, vstack as vstack,
+    tensor_split as tensor_split, unbind as unbind, unsafe_chunk as unsafe_chunk, unsafe_split as unsafe_split,
+    vstack as vstack,
+)
+from .ops.pairs import (
+    copysign as copysign, deg2rad as deg2rad, float_power as float_power, fmax as fmax, fmin as fmin, gcd as gcd,
+    heaviside as heaviside, hypot as hypot, lcm as lcm, ldexp as ldexp, logaddexp as logaddexp, logaddexp2 as logaddexp2,
+    nextafter as nextafter, rad2deg as rad2deg, rsub as rsub,
 )
 from .ops.picking import (
     masked_scatter as masked_scatter, masked_select as masked_select, repeat_interleave as repeat_interleave, take as take,
+)
+from .ops.embedding import constant_pad_nd as constant_pad_nd
+from .ops.pixels import channel_shuffle as channel_shuffle, pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle
+from .ops.pieces import celu as celu, hardshrink as hardshrink, prelu as prelu
+from .ops.products import (
+    addbmm as addbmm, addmv as addmv, addr as addr, block_diag as block_diag, cartesian_prod as cartesian_prod,
+    combinations as combinations, cross_of_first as cross, dist as dist, inner as inner, pairwise_distance as pairwise_distance,
+    renorm as renorm,
+)
+from .ops.ranks import (
+    fill as fill, mode as mode, msort as msort, nanmedian as nanmedian, nanquantile as nanquantile, put as put,
+    quantile as quantile,
 )
 from .ops.rearrange import (
     broadcast_tensors as broadcast_tensors, broadcast_to as broadcast_to, diag as diag, diag_embed as diag_embed,
@@ -83,6 +121,7 @@ from .dtypes import (
     int64 as long, promote_types as promote_types, uint8 as uint8,
 )
 from .ops.inplace import fill_ as fill_, zero_ as zero_
+from .ops.loss import xlogy as xlogy
 from .ops.layout import (
     channels_last as channels_last, channels_last_3d as channels_last_3d, clone as clone,
     contiguous_format as contiguous_format, memory_format as memory_format, preserve_format as preserve_format,
@@ -131,10 +170,6 @@ _LATE = {
 
 def __getattr__(name: str) -> object:
     """Import a package when a program first asks for it."""
-    if name == "xlogy":
-        from .ops.loss import xlogy  # noqa: PLC0415  a loss, and all losses come with nn
-
-        return xlogy
     if name == "bfloat16":
         msg = "minigrad has no bfloat16, because numpy, which holds its arrays, has none: use float16 or float32."
         raise AttributeError(msg)
@@ -142,8 +177,8 @@ def __getattr__(name: str) -> object:
         from importlib import import_module  # noqa: PLC0415  only then
 
         return getattr(import_module(_LATE[name], __name__), name)
-    if name in ("_C", "_functorch", "_vmap_internals", "amp", "cuda", "fx", "memory", "nn", "overrides", "sim", "testing",
-                "tracing", "utils"):
+    if name in ("_C", "_functorch", "_vmap_internals", "amp", "cuda", "fx", "memory", "nn", "overrides", "sim", "special",
+                "testing", "tracing", "utils"):
         from importlib import import_module  # noqa: PLC0415  only then
 
         return import_module(f".{name}", __name__)

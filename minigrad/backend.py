@@ -150,6 +150,20 @@ def import_cupy() -> tuple[Any, Any]:
     return cupy, cupyx
 
 
+def special(xp: Any, name: str) -> Callable[..., Array]:
+    """A function of scipy.special, or of what stands for it in another namespace.
+
+    Raises UsageError where it is not installed.
+    """
+    try:
+        from importlib import import_module  # noqa: PLC0415  an optional extra, imported when a program first asks for it
+
+        return getattr(import_module("scipy.special" if xp is numpy else "cupyx.scipy.special"), name)  # type: ignore[no-any-return]
+    except ImportError as reason:
+        msg = f"{name} needs scipy: install minigrad[special]."
+        raise UsageError(msg) from reason
+
+
 def dtype_of(array: Array) -> dtypes.dtype:
     """The minigrad dtype of an array.  Raises TypeError where minigrad has none."""
     try:

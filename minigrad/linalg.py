@@ -4,8 +4,9 @@ from .modes import publish
 from .ops.linalg import matmul
 from .ops.norm import matrix_norm, vector_norm
 from .ops.norm import of_vector_or_matrix as norm
+from .ops.products import cross, vander, vecdot
 from .ops.shape import diagonal
 
-__all__ = ["diagonal", "matmul", "matrix_norm", "norm", "vector_norm"]
+__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "norm", "vander", "vecdot", "vector_norm"]
 
 publish(globals())

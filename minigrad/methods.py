@@ -12,19 +12,27 @@ from .modes import published
 from .ops import (
     activation,
     choice,
+    complexes,
     creation,
+    differences,
+    distributions,
     extremes,
+    forms,
     gather,
     indexing,
     inplace,
     joining,
     layout,
     linalg,
+    loss,
     misc,
     norm,
+    pairs,
     picking,
     pointwise,
+    products,
     random,
+    ranks,
     rearrange,
     reduction,
     scan,
@@ -48,6 +56,11 @@ def _where(x: Tensor, condition: Tensor, other: Any) -> Tensor:
     return choice.where(condition, x, other)
 
 
+def _polygamma(x: Tensor, n: int) -> Tensor:
+    """The n-th derivative of digamma.  Source: torch.Tensor.polygamma."""
+    return distributions.polygamma(n, x)
+
+
 def _or_not_implemented(f: Any) -> Any:
     """`f`, that leaves what is neither tensor nor number to python: unequal, and without an order."""
     def compare(x: Tensor, other: Any) -> Any:
@@ -67,7 +80,7 @@ T.__sub__ = pointwise.sub_row
 T.__rsub__ = _reversed(pointwise.sub_row)
 T.__mul__ = T.__rmul__ = pointwise.mul
 T.__truediv__ = pointwise.true_div
-T.__rtruediv__ = lambda x, other: pointwise.reciprocal(x) * other  # what torch saves
+T.__rdiv__ = T.__rtruediv__ = lambda x, other: pointwise.reciprocal(x) * other  # what torch saves
 T.__floordiv__ = pointwise.floor_divide
 T.__rfloordiv__ = _reversed(pointwise.floor_divide)
 T.__mod__ = pointwise.remainder
@@ -113,7 +126,9 @@ T.floor_divide = pointwise.floor_divide
 T.remainder = pointwise.remainder
 T.fmod = pointwise.fmod
 T.neg = T.negative = pointwise.neg
-T.conj = pointwise.conj
+T.conj = T.conj_physical = pointwise.conj
+T.positive = pointwise.positive
+T.resolve_conj = T.resolve_neg = pointwise.resolve_conj
 T.lerp = pointwise.lerp
 T.addcmul = pointwise.addcmul
 T.addcdiv = pointwise.addcdiv
@@ -177,6 +192,10 @@ T.bitwise_not = choice.bitwise_not
 T.isnan = choice.isnan
 T.isinf = choice.isinf
 T.isfinite = choice.isfinite
+T.isposinf = choice.isposinf
+T.isneginf = choice.isneginf
+T.isreal = choice.isreal
+T.signbit = choice.signbit
 T.where = _where
 T.maximum = choice.maximum
 T.minimum = choice.minimum
@@ -189,10 +208,12 @@ T.add_ = in_place(pointwise.add, "add_", reads_input=False)
 T.sub_ = in_place(pointwise.sub, "sub_", reads_input=False)
 T.mul_ = in_place(pointwise.mul, "mul_")
 T.div_ = in_place(pointwise.div, "div_")
+T.true_divide_ = in_place(pointwise.true_div, "true_divide_")
 T.floor_divide_ = in_place(pointwise.floor_divide, "floor_divide_")
 T.remainder_ = in_place(pointwise.remainder, "remainder_")
 T.fmod_ = in_place(pointwise.fmod, "fmod_")
 T.neg_ = in_place(pointwise.neg, "neg_")
+T.conj_physical_ = in_place(pointwise.conj, "conj_physical_", reads_input=False)
 T.lerp_ = in_place(pointwise.lerp, "lerp_")
 T.addcmul_ = in_place(pointwise.addcmul, "addcmul_", reads_input=False)
 T.addcdiv_ = in_place(pointwise.addcdiv, "addcdiv_", reads_input=False)
@@ -253,8 +274,52 @@ T.clamp_ = T.clip_ = in_place(choice.clamp, "clamp_")
 T.clamp_min_ = in_place(choice.clamp_min, "clamp_min_")
 T.clamp_max_ = in_place(choice.clamp_max, "clamp_max_")
 
+# ---------------------------------------------------------------- special functions, and functions of two numbers
+T.polygamma = _polygamma
+T.lgamma = distributions.lgamma
+T.digamma = distributions.digamma
+T.mvlgamma = distributions.mvlgamma
+T.erfinv = distributions.erfinv
+T.i0 = distributions.i0
+T.sinc = distributions.sinc
+T.hypot = pairs.hypot
+T.copysign = pairs.copysign
+T.heaviside = pairs.heaviside
+T.logaddexp = pairs.logaddexp
+T.logaddexp2 = pairs.logaddexp2
+T.fmax = pairs.fmax
+T.fmin = pairs.fmin
+T.float_power = pairs.float_power
+T.ldexp = pairs.ldexp
+T.deg2rad = pairs.deg2rad
+T.rad2deg = pairs.rad2deg
+T.xlogy = loss.xlogy
+T.nextafter = pairs.nextafter
+T.gcd = pairs.gcd
+T.lcm = pairs.lcm
+T.nextafter_ = in_place(pairs.nextafter, "nextafter_")
+T.gcd_ = in_place(pairs.gcd, "gcd_")
+T.lcm_ = in_place(pairs.lcm, "lcm_")
+T.angle = complexes.angle
+T.lgamma_ = in_place(distributions.lgamma, "lgamma_")
+T.digamma_ = in_place(distributions.digamma, "digamma_")
+T.mvlgamma_ = in_place(distributions.mvlgamma, "mvlgamma_")
+T.erfinv_ = in_place(distributions.erfinv, "erfinv_")
+T.i0_ = in_place(distributions.i0, "i0_")
+T.sinc_ = in_place(distributions.sinc, "sinc_")
+T.hypot_ = in_place(pairs.hypot, "hypot_")
+T.copysign_ = in_place(pairs.copysign, "copysign_")
+T.heaviside_ = in_place(pairs.heaviside, "heaviside_")
+T.float_power_ = in_place(pairs.float_power, "float_power_")
+T.ldexp_ = in_place(pairs.ldexp, "ldexp_")
+T.deg2rad_ = in_place(pairs.deg2rad, "deg2rad_")
+T.rad2deg_ = in_place(pairs.rad2deg, "rad2deg_")
+T.xlogy_ = in_place(loss.xlogy, "xlogy_")
+T.polygamma_ = in_place(_polygamma, "polygamma_")
+
 # ---------------------------------------------------------------- products of vectors and matrices
 T.__matmul__ = _or_not_implemented(linalg.matmul)
+T.__rmatmul__ = _reversed(linalg.matmul)
 T.matmul = linalg.matmul
 T.mm = linalg.mm
 T.bmm = linalg.bmm
@@ -266,6 +331,17 @@ T.addmm = linalg.addmm
 T.baddbmm = linalg.baddbmm
 T.kron = linalg.kron
 T.adjoint = linalg.adjoint
+T.addmv = products.addmv
+T.addbmm = products.addbmm
+T.addr = products.addr
+T.inner = products.inner
+T.cross = products.cross_of_first
+T.dist = products.dist
+T.renorm = products.renorm
+T.addmv_ = in_place(products.addmv, "addmv_", reads_input=False)
+T.addbmm_ = in_place(products.addbmm, "addbmm_", reads_input=False)
+T.addr_ = in_place(products.addr, "addr_", reads_input=False)
+T.renorm_ = in_place(products.renorm, "renorm_")
 T.addmm_ = in_place(linalg.addmm, "addmm_", reads_input=False)
 T.baddbmm_ = in_place(linalg.baddbmm, "baddbmm_", reads_input=False)
 
@@ -311,6 +387,14 @@ T.argsort = extremes.argsort
 T.topk = extremes.topk
 T.cummax = extremes.cummax
 T.cummin = extremes.cummin
+T.mode = ranks.mode
+T.nanmedian = ranks.nanmedian
+T.msort = ranks.msort
+T.quantile = ranks.quantile
+T.nanquantile = ranks.nanquantile
+T.diff = differences.diff
+T.cov = differences.cov
+T.corrcoef = differences.corrcoef
 T.cumsum = scan.cumsum
 T.cumprod = scan.cumprod
 T.logcumsumexp = scan.logcumsumexp
@@ -341,6 +425,8 @@ T.index_fill_ = in_place(gather.index_fill, "index_fill_", reads_input=False)
 T.scatter_ = in_place(gather.scatter, "scatter_", reads_input=False)
 T.scatter_add_ = in_place(gather.scatter_add, "scatter_add_", reads_input=False)
 T.masked_scatter_ = in_place(picking.masked_scatter, "masked_scatter_", reads_input=False)
+T.put = ranks.put
+T.put_ = in_place(ranks.put, "put_", reads_input=False)
 T.fill_diagonal_ = rearrange.fill_diagonal_
 
 # ---------------------------------------------------------------- shapes
@@ -379,11 +465,22 @@ T.repeat = rearrange.repeat
 T.repeat_interleave = picking.repeat_interleave
 T.tile = rearrange.tile
 T.narrow = joining.narrow
+T.narrow_copy = forms.narrow_copy
 T.select = joining.select
 T.unbind = joining.unbind
 T.split = T.split_with_sizes = joining.split
-T.chunk = joining.chunk
+T.chunk = T.unsafe_chunk = joining.chunk
+T.unsafe_split = joining.split
 T.tensor_split = joining.tensor_split
+T.hsplit = forms.hsplit
+T.vsplit = forms.vsplit
+T.dsplit = forms.dsplit
+T.unfold = forms.unfold
+T.select_scatter = forms.select_scatter
+T.slice_scatter = forms.slice_scatter
+T.diagonal_scatter = forms.diagonal_scatter
+T.tril_ = in_place(shape.tril, "tril_", reads_input=False)
+T.triu_ = in_place(shape.triu, "triu_", reads_input=False)
 T.contiguous = layout.contiguous
 T.is_contiguous = layout.is_contiguous
 

@@ -13,7 +13,7 @@ from ..autograd.grad_mode import no_grad
 from ..dtypes import FLOAT, bool_, float16, float32, int64, uint8
 from ..errors import UsageError
 from ..modes import publish
-from ..ops import activation, loss
+from ..ops import activation, loss, pieces
 from ..ops.activation import gelu, logsigmoid, sigmoid, softplus
 from ..ops.attention import attention, safe_softmax
 from ..ops.choice import clamp_min
@@ -26,24 +26,42 @@ from ..ops.linalg import addmm, broadcast_shapes, matmul
 from ..ops.norm import vector_norm
 from ..ops.normalization import batch_norm, group_norm, layer_norm
 from ..ops.picking import one_hot, repeat_interleave
+from ..ops.pieces import glu, hardshrink, prelu, softshrink, tanhshrink
+from ..ops.pixels import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ..ops.pointwise import abs as absolute
 from ..ops.pointwise import exp, rsqrt, square, tanh
+from ..ops.products import pairwise_distance
 from ..ops.random import coins
 from ..ops.rearrange import broadcast_tensors, is_contiguous, repeat
 from ..ops.reduction import mean
 from ..ops.reduction import sum as sum_over
 from ..ops.shape import expand, reshape, t, transpose, tril
 from ..ops.softmax import log_softmax, softmax, softmin
+from .ranking import (
+    cosine_embedding_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multilabel_soft_margin_loss,
+    poisson_nll_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
 __all__ = [
-    "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity", "cross_entropy", "dropout",
-    "dropout1d", "dropout2d", "dropout3d", "elu", "embedding", "gelu", "group_norm", "hardtanh", "huber_loss",
-    "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "mish",
-    "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "relu", "relu6", "rms_norm", "scaled_dot_product_attention",
-    "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss", "softmax", "softmin", "softplus", "softsign", "tanh", "threshold",
+    "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "channel_shuffle",
+    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
+    "embedding", "gaussian_nll_loss", "gelu", "glu", "group_norm", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear",
+    "log_softmax", "logsigmoid", "margin_ranking_loss", "mish", "mse_loss", "multilabel_soft_margin_loss", "nll_loss",
+    "normalize", "one_hot", "pad", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu",
+    "relu", "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]
 
 # ---------------------------------------------------------------- activations, which may be done in place
@@ -54,6 +72,10 @@ _hardtanh_ = in_place(activation.hardtanh, "hardtanh_")
 _silu_ = in_place(activation.silu, "silu_")
 _mish_ = in_place(activation.mish, "mish_")
 _threshold_ = in_place(activation.threshold, "threshold_")
+
+_hardsigmoid_ = in_place(pieces.hardsigmoid, "hardsigmoid_")
+_hardswish_ = in_place(pieces.hardswish, "hardswish_")
+_celu_ = in_place(pieces.celu, "celu_")
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
@@ -91,6 +113,21 @@ def selu_(x: Tensor) -> Tensor:
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Return x kept between two numbers.  Source: torch.nn.functional.hardtanh."""
     return (_hardtanh_ if inplace else activation.hardtanh)(x, min_val, max_val)
+
+
+def celu(x: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x, and alpha * (exp(x / alpha) - 1) below 0.  Source: torch.nn.functional.celu."""
+    return _celu_(x, alpha) if inplace else pieces.celu(x, alpha)
+
+
+def hardsigmoid(x: Tensor, inplace: bool = False) -> Tensor:
+    """x / 6 + 1 / 2, kept between 0 and 1.  Source: torch.nn.functional.hardsigmoid."""
+    return _hardsigmoid_(x) if inplace else pieces.hardsigmoid(x)
+
+
+def hardswish(x: Tensor, inplace: bool = False) -> Tensor:
+    """x * hardsigmoid(x).  Source: torch.nn.functional.hardswish."""
+    return _hardswish_(x) if inplace else pieces.hardswish(x)
 
 
 def silu(x: Tensor, inplace: bool = False) -> Tensor:
@@ -207,11 +244,14 @@ def normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Te
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dimension.  Source: torch.nn.functional.cosine_similarity."""
     x1, x2 = broadcast_tensors(x1, x2)
-    norms = [vector_norm(x, 2, dim, keepdim=True).clone() for x in (x1, x2)]
-    with no_grad():
-        for norm in norms:
-            norm.clamp_min_(eps)
-    return sum_over((x1 / norms[0]) * (x2 / norms[1]), dim)
+    a, b = (_at_least(vector_norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
+    return sum_over((x1 / a) * (x2 / b), dim)
+
+
+def _at_least(x: Tensor, least: float) -> Tensor:
+    """clamp_min whose derivative is 1 everywhere, at every level and order."""
+    now = x.detach()
+    return x + (clamp_min(now, least) - now)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- losses of pairs of elements

@@ -86,6 +86,9 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """x kept between two numbers; the gradient is 0 at both.  Source: torch.nn.functional.hardtanh."""
+    if min_val > max_val:
+        msg = "min_val cannot be greater than max_val"
+        raise ValueError(msg)
     return _hardtanh(x, min_val=min_val, max_val=max_val)  # type: ignore[no-any-return]
 
 
@@ -97,10 +100,7 @@ def elu(x: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 
 # ---------------------------------------------------------------- smooth
 @_wide
 def _sigmoid_kernel(xp: Any, x0: Array) -> Array:
-    if x0.dtype.kind == "c":
-        return 1 / (1 + xp.exp(-x0))
-    small = xp.exp(-xp.abs(x0))  # never overflows
-    return xp.where(x0 < 0, small, 1) / (1 + small)
+    return 1 / (1 + xp.exp(-x0))  # which is 0 where the exponential overflows
 
 
 sigmoid = row("sigmoid", _sigmoid_kernel, arity=1, promote="float", saves=("out",), batch=elementwise, elementwise=True,

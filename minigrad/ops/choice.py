@@ -59,6 +59,10 @@ bitwise_not = _truth("bitwise_not", "invert", refuses=ONLY_INT)
 isnan = _truth("isnan", "isnan", promote=None)
 isinf = _truth("isinf", "isinf", promote=None)
 isfinite = _truth("isfinite", "isfinite", promote=None)
+isposinf = _truth("isposinf", "isposinf", refuses=NO_COMPLEX)
+isneginf = _truth("isneginf", "isneginf", refuses=NO_COMPLEX)
+isreal = _truth("isreal", "isreal", promote=None)
+signbit = _truth("signbit", lambda xp, x0: xp.signbit(x0) if x0.dtype.kind == "f" else x0 < 0, refuses=NO_COMPLEX)
 
 # ---------------------------------------------------------------- choices; `choose` is where, its branches of one dtype
 choose: OpFunction = row("where", "where", saves=("x0",), fits=True, batch=elementwise,

@@ -5,6 +5,7 @@ What is made inside a transform belongs to no level until an op brings it into o
 
 from __future__ import annotations
 
+from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
 from ..backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, Device, dtype_of
@@ -47,9 +48,26 @@ def _placed(xp: Any, array: Array, dtype: dtype, device: Any) -> Array:
 
 
 _constant: OpFunction = row("lift_fresh", _placed, vjp=None, jvp=None, batch=same_bdim)
-_full = _making("full", lambda xp, d, shape, fill_value: xp.full(shape, fill_value, d))
-_arange = _making("arange", lambda xp, d, start, end, step: xp.arange(start, end, step).astype(d))
-_linspace = _making("linspace", lambda xp, d, start, end, steps: xp.linspace(start, end, steps).astype(d))
+_full = _making("full", lambda xp, d, shape, fill_value: xp.full(shape, xp.asarray(fill_value).astype(d), d))
+def _arange_kernel(xp: Any, d: Any, start: Any, end: Any, step: Any) -> Any:
+    """Of ints as many as the numbers given would make, from the whole part of start by that of step."""
+    count = max(ceil((end - start) / step), 0)
+    return xp.asarray(start).astype(d) + xp.arange(count).astype(d) * xp.asarray(step).astype(d) if d.kind in "iu" else (
+        start + xp.arange(count) * step).astype(d)
+
+
+_arange = _making("arange", _arange_kernel)
+
+
+
+def _linspace_kernel(xp: Any, d: Any, start: Any, end: Any, steps: int) -> Any:
+    """Of ints, the ends without their fractions, and what lies between without its own."""
+    if d.kind in "iu":
+        start, end = int(start), int(end)
+    return xp.linspace(start, end, steps).astype(d)
+
+
+_linspace = _making("linspace", _linspace_kernel)
 _eye = _making("eye", lambda xp, d, n, m: xp.eye(n, m, dtype=d))
 
 
@@ -159,21 +177,34 @@ def ones(*size: Any, dtype: dtype | None = None, device: str | Device | None = N
 empty = zeros
 
 
-def arange(*span: Any, dtype: dtype | None = None, device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
+def arange(*span: Any, start: Any = 0, end: Any = None, step: Any = 1, dtype: dtype | None = None,
+           device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
     """Numbers from start (0) to end, without end, by step (1).  Source: torch.arange."""
-    span = tuple(s.item() if isinstance(s, Tensor) else s for s in span)
-    start, end, step = (0, *span, 1) if len(span) == 1 else (*span, 1)[:3]
+    if len(span) > 1:
+        start, end, step = (*span, step)[:3] if end is None else (span[0], end, span[1])
+    elif span:
+        start, end = (start, span[0]) if end is None else (span[0], end)
+    start, end, step = span = tuple(s.item() if isinstance(s, Tensor) else s for s in (start, end, step))
+    if not all(isfinite(s) for s in (start, end)):
+        msg = f"unsupported range: {start} -> {end}"
+        raise UsageError(msg)
     if not step or (end - start) * step < 0:
         msg = "upper bound and lower bound inconsistent with step sign" if step else "step must be nonzero"
         raise UsageError(msg)
     if dtype is None:
         dtype = int64 if all(isinstance(s, int) for s in span) else current().default_dtype
+    elif dtype is int64:
+        start, end, step = (int(s) for s in span)
     return _finish(_arange(start=start, end=end, step=step, dtype=dtype, device=_device(device)), requires_grad)
 
 
 def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None,
              device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
     """Evenly spaced numbers from start to end, both included.  Source: torch.linspace."""
+    if steps < 0:
+        msg = "number of steps must be non-negative"
+        raise UsageError(msg)
+    start, end = (v.detach().item() if isinstance(v, Tensor) else v for v in (start, end))
     return _finish(_linspace(start=start, end=end, steps=steps, dtype=dtype or current().default_dtype, device=_device(device)),
                    requires_grad)
 
@@ -189,8 +220,11 @@ def _like_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params)
     return op.call(to_front(values[0], bdims[0]), **{**params, "shape": (size, *params["shape"])}), 0
 
 
-_full_like = row("full_like", lambda xp, x0, shape, fill_value, dtype: xp.full(shape, fill_value, NUMPY_DTYPE[dtype]),
-                 vjp=None, jvp=None, batch=_like_batch)
+def _full_like_kernel(xp: Any, x0: Any, shape: tuple[int, ...], fill_value: Any, dtype: dtype) -> Any:
+    return xp.full(shape, xp.asarray(fill_value).astype(NUMPY_DTYPE[dtype]), NUMPY_DTYPE[dtype])
+
+
+_full_like = row("full_like", _full_like_kernel, vjp=None, jvp=None, batch=_like_batch)
 
 
 def full_like(x: Tensor, fill_value: Any, *, dtype: dtype | None = None, device: str | Device | None = None,

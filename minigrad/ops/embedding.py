@@ -5,6 +5,7 @@ Upstream: embedding, embedding_dense_backward, constant_pad_nd in derivatives.ya
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import int32, int64
@@ -13,9 +14,12 @@ from ..op import OpFunction, row
 from .batching import to_front
 from .creation import arange
 from .indexing import masked_fill
-from .shape import basic_index, reshape, unsqueeze
+from .joining import cat
+from .shape import basic_index, expand, flip_dims, reshape, unsqueeze
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..backend import Array
     from ..op import Op
     from ..tensor import Tensor
@@ -86,6 +90,9 @@ def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, max_nor
         msg = ("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
                f"{x.dtype}")
         raise UsageError(msg)
+    if weight.ndim != 2:
+        msg = f"'weight' must be 2-D, but it is {weight.ndim}-D"
+        raise UsageError(msg)
     rows = weight.shape[0]
     padding = -1 if padding_idx is None else padding_idx + rows * (padding_idx < 0)
     return _lookup(weight, x, padding=padding, period=rows)  # type: ignore[no-any-return]
@@ -108,18 +115,56 @@ _pad: OpFunction = row("constant_pad_nd", _pad_kernel, batch=_pad_batch,
                        jvp=(lambda dx, extents, index: _pad(dx, extents=extents, index=index, value=0),))
 
 
+# what goes before n entries of a dimension and after them, so many, of x itself: slices of x, and whether they are reversed
+_FROM_X: dict[str, Callable[[int, int, int], tuple[slice, slice, bool]]] = {
+    "reflect": lambda n, a, b: (slice(1, a + 1), slice(n - 1 - b, n - 1), True),
+    "circular": lambda n, a, b: (slice(n - a, n), slice(b), False),
+    "replicate": lambda n, a, b: (slice(1), slice(n - 1, n), False),
+}
+_MOST: dict[str, Callable[[int], float]] = {"reflect": lambda n: n - 1, "circular": lambda n: n, "replicate": lambda n: inf}
+
+
+def _padded(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:
+    """One dimension made longer by what is in it, and cut off where a side is negative; the edges are those before the cut."""
+    front = (slice(None),) * dim
+
+    def cut(y: Tensor) -> Tensor:
+        return basic_index(y, (*front, slice(max(-before, 0), y.shape[dim] - max(-after, 0))))
+
+    x = x if mode == "replicate" else cut(x)
+    n, a, b = x.shape[dim], max(before, 0), max(after, 0)
+    if max(a, b) > _MOST[mode](n):
+        msg = f"Padding size should be less than the corresponding input dimension, but got {(a, b)} at dimension {dim}"
+        raise UsageError(msg)
+    first, last, mirrored = _FROM_X[mode](n, a, b)
+    parts = [expand(basic_index(x, (*front, s)), *x.shape[:dim], k, *x.shape[dim + 1:]) for s, k in ((first, a), (last, b))]
+    head, tail = (flip_dims(part, dims=(dim,)) for part in parts) if mirrored else parts
+    out = cat([part for part, k in ((head, a), (x, 1), (tail, b)) if k], dim)
+    return cut(out) if mode == "replicate" else out
+
+
+def constant_pad_nd(x: Tensor, pad: Any, value: float = 0) -> Tensor:
+    """As pad, with a constant.  Source: torch.constant_pad_nd."""
+    return _padding(x, pad, value=value)
+
+
 def pad(x: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
     """`x` with `value` (0) before and after it: (left, right) of the last dimension, then of the one before, and so on.
 
-    Negative numbers cut off.  Only mode "constant".  Source: torch.nn.functional.pad.
+    Negative numbers cut off.  mode: "constant"; "reflect", what is there as in a mirror; "replicate", the outermost entry;
+    "circular", what is at the other end.  Source: torch.nn.functional.pad.
     """
-    if mode != "constant":
-        msg = f"pad: mode {mode!r} is not supported, only 'constant'. Index with the positions that you want instead."
-        raise Refusal(msg)
+    if mode != "constant" and mode not in _FROM_X:
+        msg = f"Unrecognised padding mode {mode}"
+        raise NotImplementedError(msg)
     if len(pad) % 2 or len(pad) > 2 * x.ndim:
         msg = f"Padding length must be divisible by 2 and at most twice the number of dimensions of the input. Got {len(pad)}"
         raise UsageError(msg)
     sides = [(0, 0)] * (x.ndim - len(pad) // 2) + [*zip(pad[-2::-2], pad[-1::-2], strict=True)]
+    if mode != "constant":
+        for dim, (a, b) in enumerate(sides):
+            x = _padded(x, dim, a, b, mode) if a or b else x
+        return x
     extents = tuple(a + n + b for n, (a, b) in zip(x.shape, sides, strict=True))
     if min(extents, default=0) < 0:
         msg = f"The input size {list(x.shape)}, plus padding {list(pad)}, resulted in a negative output size"
@@ -129,3 +174,6 @@ def pad(x: Tensor, pad: Any, mode: str = "constant", value: float | None = None)
     if any(s < 0 for side in sides for s in side):
         x = basic_index(x, inside)
     return _pad(x, extents=extents, index=outside, value=value or 0)  # type: ignore[no-any-return]
+
+
+_padding = pad

@@ -17,7 +17,7 @@ from ..tensor import Tensor
 from .batching import along_dim, over_dims
 from .choice import maximum, minimum
 from .creation import new_zeros, zeros_like
-from .gather import gather_at, scatter_add_at
+from .gather import gather_at, scatter_add_at, scatter_at
 from .reduction import pull, push
 from .shape import normal_dim, normal_dims, reshape, restore, sum_dims, unsqueeze
 from .special import accumulate
@@ -41,16 +41,25 @@ class MinMax(NamedTuple):
 
 
 # ---------------------------------------------------------------- shared by what equals the result
-def _share(x: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    """For each element its share in the result: 1 / n where n elements equal it, else 0."""
+def _ties(x: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> tuple[Tensor, Tensor]:
+    """Which elements equal the result, as ones and zeros, and how many."""
     ties = (x == restore(out, x.shape, dims, keepdim)).to(x.dtype)
-    return ties / sum_dims(ties, dims=dims, keepdim=True)  # type: ignore[no-any-return]
+    return ties, sum_dims(ties, dims=dims, keepdim=keepdim)
+
+
+def _pull_shares(ct: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    ties, n = _ties(x0, out, dims, keepdim)
+    return pull(ct / n, ties, dims, keepdim)
+
+
+def _push_shares(dx: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    ties, n = _ties(x0, out, dims, keepdim)
+    return push(dx, ties, dims, keepdim) / n
 
 
 def _extreme(name: str, kernel: Callable[..., Any], *, node: str | None = None) -> OpFunction:
     return row(name, kernel, saves=("x0", "out"), batch=over_dims, node=node,
-               vjp=(lambda ct, x0, out, dims, keepdim: pull(ct, _share(x0, out, dims, keepdim), dims, keepdim),),
-               jvp=(lambda dx, x0, out, dims, keepdim: push(dx, _share(x0, out, dims, keepdim), dims, keepdim),))
+               vjp=(_pull_shares,), jvp=(_push_shares,))
 
 
 def _median_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
@@ -69,7 +78,7 @@ _median_all = _extreme("median", _median_kernel)
 
 
 def _aminmax_vjp(ct: list[Any], x0: Tensor, out0: Tensor, out1: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    parts = [pull(c, _share(x0, out, dims, keepdim), dims, keepdim)
+    parts = [_pull_shares(c, x0, out, dims, keepdim)
              for c, out in zip(ct, (out0, out1), strict=True) if c is not None]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
@@ -78,14 +87,14 @@ _aminmax: OpFunction = row(
     "aminmax", lambda xp, x0, dims, keepdim: (x0.min(axis=dims, keepdims=keepdim), x0.max(axis=dims, keepdims=keepdim)),
     saves=("x0", "out0", "out1"), outs=2, batch=over_dims, vjp=(_aminmax_vjp,),
     jvp=lambda dx, x0, out0, out1, dims, keepdim: tuple(
-        push(dx[0], _share(x0, out, dims, keepdim), dims, keepdim) for out in (out0, out1)))
+        _push_shares(dx[0], x0, out, dims, keepdim) for out in (out0, out1)))
 
 
 # ---------------------------------------------------------------- one element chosen, along one dimension
 def _spread(ct: list[Any], out1: Tensor, shape0: tuple[int, ...], dim: int, keepdim: bool) -> Tensor:
     """The cotangents of chosen values at the places they came from."""
     values, indices = (ct[0], out1) if keepdim else (unsqueeze(ct[0], dim), unsqueeze(out1, dim))
-    return scatter_add_at(new_zeros(values, shape0), indices, values, dim=dim)  # type: ignore[no-any-return]
+    return scatter_at(new_zeros(values, shape0), indices, values, dim=dim)  # type: ignore[no-any-return]
 
 
 def _chosen(dx: list[Any], out1: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, None]:
@@ -110,7 +119,7 @@ def _order(xp: Any, x: Any, dim: int, descending: bool) -> Any:
     """Indices that sort, equal elements in the order they stand; nan is the largest."""
     if not descending:
         return xp.argsort(x, axis=dim, kind="stable")
-    return xp.flip(x.shape[dim] - 1 - xp.argsort(xp.flip(x, dim), axis=dim, kind="stable"), dim)
+    return xp.ascontiguousarray(xp.flip(x.shape[dim] - 1 - xp.argsort(xp.flip(x, dim), axis=dim, kind="stable"), dim))
 
 
 def _first(x: Any, dim: int, k: int) -> Any:
@@ -183,7 +192,7 @@ def _not_empty(name: str, x: Tensor, dims: Sequence[int], error: type[Exception]
 def _over(f: OpFunction, x: Tensor, dim: Any, keepdim: bool) -> Any:
     _ordered(f, x)
     dims = normal_dims(dim, x.ndim)
-    _not_empty(f.__name__, x, dims)
+    _not_empty(f.__name__, x, dims, UsageError if dim in (None, ()) else IndexError)
     return f(x, dims=dims, keepdim=keepdim)
 
 

@@ -60,12 +60,12 @@ scatter_add_at: OpFunction = row(
     saves=("x1",), batch=along_dim, vjp=(lambda ct: ct, None, lambda ct, x1, dim: gather_at(ct, x1, dim=dim)),
     jvp=(lambda dx: dx, None, lambda dx, x0, x1, dim: scatter_add_at(zeros_like(x0), x1, dx, dim=dim)))
 
-_scatter: OpFunction = row(
+scatter_at: OpFunction = row(
     "scatter", lambda xp, x0, x1, x2, dim: put(xp, x0, _grid(xp, x1, x0.shape[dim], dim), x2, accumulate=False),
     saves=("x1",), batch=along_dim,
-    vjp=(lambda ct, x1, dim: _scatter(ct, x1, 0, dim=dim), None, lambda ct, x1, dim: gather_at(ct, x1, dim=dim)),
-    jvp=(lambda dx, x1, dim: _scatter(dx, x1, 0, dim=dim), None,
-         lambda dx, x0, x1, dim: _scatter(zeros_like(x0), x1, dx, dim=dim)))
+    vjp=(lambda ct, x1, dim: scatter_at(ct, x1, 0, dim=dim), None, lambda ct, x1, dim: gather_at(ct, x1, dim=dim)),
+    jvp=(lambda dx, x1, dim: scatter_at(dx, x1, 0, dim=dim), None,
+         lambda dx, x0, x1, dim: scatter_at(zeros_like(x0), x1, dx, dim=dim)))
 
 
 def _one_rank(name: str, x: Tensor, dim: int, index: Tensor, src: Any = None) -> tuple[Any, ...]:
@@ -121,7 +121,7 @@ def scatter(x: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any =
         src = given if isinstance(given, Tensor) else new_full(x, index.shape, given)
         return scatter_add(x, dim, index, src)
     x, index, src, at, added = _one_rank("scatter", x, dim, index, value if src is None else src)
-    out = _scatter(x, index, src, dim=at)
+    out = scatter_at(x, index, src, dim=at)
     return reshape(out, ()) if added else out
 
 

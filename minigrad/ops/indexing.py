@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import bool_
+from ..dtypes import INT, bool_
 from ..errors import Refusal, UsageError
 from ..op import OpFunction, row
 from ..state import show
@@ -79,19 +79,23 @@ fill_at: OpFunction = row(
     jvp=(lambda dx, x1: fill_at(dx, x1, 0), None, lambda dx, x1: fill_at(dx, ~x1, 0)))
 
 
-def _filling(mask: Tensor, value: Any) -> tuple[Tensor, Any]:
+def _filling(x: Tensor, mask: Tensor, value: Any) -> tuple[Tensor, Any]:
     if mask.dtype is not bool_:
         msg = f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}"
         raise UsageError(msg)
     if isinstance(value, Tensor) and value.ndim:
         msg = f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         raise UsageError(msg)
+    if (isinstance(value, complex) and not x.dtype.is_complex) or (
+            isinstance(value, float) and x.dtype.category == INT and not value.is_integer()):
+        msg = f"value cannot be converted to type {x.dtype} without overflow"
+        raise UsageError(msg)
     return mask, value
 
 
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`x` with `value`, a number or a 0-d tensor, where the mask is true.  Source: torch.masked_fill."""
-    return fill_at(x, *_filling(mask, value))  # type: ignore[no-any-return]
+    return fill_at(x, *_filling(x, mask, value))  # type: ignore[no-any-return]
 
 
 _fill_in_place = in_place(fill_at, "masked_fill_")
@@ -99,7 +103,7 @@ _fill_in_place = in_place(fill_at, "masked_fill_")
 
 def masked_fill_(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """The in-place form of masked_fill.  Source: torch.Tensor.masked_fill_."""
-    return _fill_in_place(x, *_filling(mask, value))
+    return _fill_in_place(x, *_filling(x, mask, value))
 
 
 # ---------------------------------------------------------------- kernels

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import result_type
+from ..dtypes import FLOAT, result_type
 from ..errors import UsageError
 from ..op import row
 from ..tensor import Tensor
@@ -78,22 +78,28 @@ def _each(f: Any, tensors: tuple[Any, ...]) -> Any:
     return tuple(f(x) for x in (tensors[0] if len(tensors) == 1 else tensors))
 
 
+def _not_empty(name: str, tensors: Sequence[Tensor]) -> None:
+    if not tensors:
+        msg = f"{name} expects a non-empty TensorList"
+        raise UsageError(msg)
+
+
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along columns (vectors end to end).  Source: torch.hstack."""
-    if not tensors:
-        msg = "hstack expects a non-empty TensorList"
-        raise UsageError(msg)
+    _not_empty("hstack", tensors)
     parts = atleast_1d(*tensors) if len(tensors) > 1 else (atleast_1d(tensors[0]),)
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along rows.  Source: torch.vstack."""
+    _not_empty("vstack", tensors)
     return cat([atleast_2d(x) for x in tensors], 0)
 
 
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along the third dimension.  Source: torch.dstack."""
+    _not_empty("dstack", tensors)
     return cat([atleast_3d(x) for x in tensors], 2)
 
 
@@ -105,10 +111,23 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 # ---------------------------------------------------------------- parts, as views
 def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """`length` entries of a dimension from `start`, a view.  Source: torch.narrow."""
-    at = normal_dim(dim, x.ndim)
-    start += x.shape[at] if start < 0 else 0
-    if start + length > x.shape[at]:
-        msg = f"start ({start}) + length ({length}) exceeds dimension size ({x.shape[at]})."
+    if not x.ndim:
+        msg = "narrow() cannot be applied to a 0-dim tensor."
+        raise UsageError(msg)
+    at, n = normal_dim(dim, x.ndim), x.shape[normal_dim(dim, x.ndim)]
+    if isinstance(start, Tensor) and (start.ndim or start.dtype.category >= FLOAT):
+        msg = "start must be an 0-dim integral Tensor."
+        raise UsageError(msg)
+    start = int(start)
+    if length < 0:
+        msg = "narrow(): length must be non-negative."
+        raise UsageError(msg)
+    if not -n <= start <= n:
+        msg = f"start out of range (expected to be in range of [{-n}, {n}], but got {start})"
+        raise IndexError(msg)
+    start += n if start < 0 else 0
+    if start + length > n:
+        msg = f"start ({start}) + length ({length}) exceeds dimension size ({n})."
         raise UsageError(msg)
     return basic_index(x, (*[slice(None)] * at, slice(start, start + length)))
 
@@ -144,13 +163,16 @@ def split(x: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Ten
     return tuple(narrow(x, at, s, k) for s, k in zip(starts, sizes, strict=True))
 
 
-split_with_sizes = split
+split_with_sizes = unsafe_split = split
 
 
 def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` pieces of one size.  Source: torch.chunk."""
     n = x.shape[normal_dim(dim, x.ndim)]
     return split(x, max(1, -(-n // chunks)), dim)
+
+
+unsafe_chunk = chunk
 
 
 def tensor_split(x: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:

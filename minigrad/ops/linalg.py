@@ -418,11 +418,12 @@ def _matmul_batches(x: Tensor, y: Tensor) -> Tensor:
     return reshape(bmm(left, right), *batch, *rows, *columns)
 
 
-def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: tuple[int, ...] | int) -> tuple[int, ...]:
     """The shape that all of these broadcast to.  Raises UsageError where they do not.  Source: torch.broadcast_shapes."""
-    rank = max(map(len, shapes), default=0)
+    given = [(shape,) if isinstance(shape, int) else shape for shape in shapes]
+    rank = max(map(len, given), default=0)
     common = [1] * rank
-    for shape in shapes:
+    for shape in given:
         for i, n in enumerate(shape, rank - len(shape)):
             if n not in (1, common[i]):
                 if common[i] != 1:
@@ -457,14 +458,17 @@ def tensordot(x: Tensor, y: Tensor, dims: Any = 2) -> Tensor:
                 msg = (f"contracted dimensions need to match, but first has size {x.shape[i]} in dim {i} and second has size "
                        f"{y.shape[j]} in dim {j}")
                 raise UsageError(msg)
-            x, y = (sum_over(x, i, keepdim=True), y) if y.shape[j] == 1 else (x, sum_over(y, j, keepdim=True))
+            narrow = y.shape[j] == 1
+            x, y = ((sum_over(x, i, keepdim=True, dtype=x.dtype), y) if narrow else
+                    (x, sum_over(y, j, keepdim=True, dtype=y.dtype)))
     rows, columns = [i for i in range(x.ndim) if i not in left], [j for j in range(y.ndim) if j not in right]
     n, k, m = prod(x.shape[i] for i in rows), prod(x.shape[i] for i in left), prod(y.shape[j] for j in columns)
     x, y = permute(x, *rows, *left), permute(y, *right, *columns)
     extents = (*x.shape[:len(rows)], *y.shape[len(right):])
     if n == m == 1:  # one number, as torch computes it
         in_order = all((a := _array(v)) is None or a.flags.c_contiguous for v in (x, y))
-        return reshape(dot(reshape(x, k), reshape(y, k)) if in_order else sum_over(squeeze(x) * squeeze(y)), extents)
+        found = dot(reshape(x, k), reshape(y, k)) if in_order else sum_over(squeeze(x) * squeeze(y), dtype=x.dtype)
+        return reshape(found, extents)
     return reshape(mm(reshape(x, n, k), reshape(y, k, m)), extents)
 
 

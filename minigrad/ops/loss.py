@@ -74,20 +74,15 @@ def _of_difference(name: str, value: Callable[..., Array], slope: Callable[[Tens
     def kernel(xp: Any, x0: Array, x1: Array, width: float, reduction: str, rank: int) -> Array:
         return _reduced(value(xp, x0 - x1, width), reduction, rank)
 
-    def pull(ct: Tensor, x0: Tensor, x1: Tensor, width: float, reduction: str, rank: int) -> Tensor:
-        return _pull(ct, x0, reduction, rank) * slope(x0 - x1, width)
+    def pull(ct: Tensor, x0: Tensor, x1: Tensor, needs: tuple[bool, ...], width: float, reduction: str, rank: int) -> list[Any]:
+        grad = _pull(ct, x0, reduction, rank) * slope(x0 - x1, width)
+        return [grad if needs[0] else None, -grad if needs[1] else None]
 
-    def push(dx: Tensor, x0: Tensor, x1: Tensor, width: float, reduction: str, rank: int) -> Tensor:
-        return _push(dx * slope(x0 - x1, width), reduction, rank)
+    def push(dx: list[Any], x0: Tensor, x1: Tensor, width: float, reduction: str, rank: int) -> Tensor:
+        d = -dx[1] if dx[0] is None else dx[0] if dx[1] is None else dx[0] - dx[1]
+        return _push(d * slope(x0 - x1, width), reduction, rank)
 
-    def pull_target(ct: Tensor, x0: Tensor, x1: Tensor, width: float, reduction: str, rank: int) -> Tensor:
-        return -pull(ct, x0, x1, width, reduction, rank)
-
-    def push_target(dx: Tensor, x0: Tensor, x1: Tensor, width: float, reduction: str, rank: int) -> Tensor:
-        return -push(dx, x0, x1, width, reduction, rank)
-
-    return row(name, kernel, promote="arith", saves=("x0", "x1"), batch=_batch, refuses=ONLY_FLOAT,
-               vjp=(pull, pull_target), jvp=(push, push_target))
+    return row(name, kernel, promote="arith", saves=("x0", "x1"), batch=_batch, refuses=ONLY_FLOAT, vjp=pull, jvp=push)
 
 
 def _square(xp: Any, d: Array, width: float) -> Array:

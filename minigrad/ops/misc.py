@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..dtypes import dtype
+    from .layout import memory_format
 
 
 # ---------------------------------------------------------------- questions
@@ -103,8 +104,8 @@ def retains_grad(x: Tensor) -> bool:
 
 # ---------------------------------------------------------------- conversions
 def _conversion(name: str, target: dtype) -> Callable[[Tensor], Tensor]:
-    def convert(x: Tensor) -> Tensor:
-        return to(x, target)
+    def convert(x: Tensor, memory_format: memory_format | None = None) -> Tensor:
+        return to(x, target, memory_format=memory_format)
 
     convert.__name__ = name
     convert.__doc__ = f"As {target.name}.  Source: torch.Tensor.{name}."

@@ -30,21 +30,28 @@ if TYPE_CHECKING:
 
 
 def _norm_kernel(xp: Any, x0: Any, order: float, dims: tuple[int, ...], keepdim: bool, dtype: dtype) -> Any:
-    sizes = xp.abs(x0.astype(NUMPY_DTYPE[dtype], copy=False))
+    x0 = x0.astype(NUMPY_DTYPE[dtype], copy=False)
     how = {"axis": dims, "keepdims": keepdim}
+    if order == 2:
+        return xp.sqrt(xp.sum(xp.square(x0) if x0.dtype.kind == "f" else (x0 * x0.conj()).real, **how))
+    sizes = xp.abs(x0)
     if order == 0:
         return xp.sum(sizes != 0, **how).astype(sizes.dtype)
     if order in (inf, -inf):
         return (xp.max if order > 0 else xp.min)(sizes, **how)
     if order == 1:
         return xp.sum(sizes, **how)
-    if order == 2:
-        return xp.sqrt(xp.sum(sizes * sizes, **how))
     return xp.sum(sizes ** order, **how) ** (1 / order)
 
 
+def _slope(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> tuple[Any, Tensor]:
+    """The derivative of the norm for each element, 0 where the norm is 0: a factor for each norm, and one for each element."""
+    if order == 2:
+        return masked_fill(1 / out, out == 0, 0), x
+    return 1, _weight(x, out, order, dims, keepdim)
+
+
 def _weight(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    """The derivative of the norm for each element; 0 where the norm is 0."""
     norm = restore(out, x.shape, dims, keepdim)
     if order == 0:
         return zeros_like(x)
@@ -54,8 +61,6 @@ def _weight(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim
         size = absolute(x)
         ties = ((size == norm) | isnan(size)).to(norm.dtype)
         return sgn(x) * (ties / sum_dims(ties, dims=dims, keepdim=True))  # type: ignore[no-any-return]
-    if order == 2:
-        return masked_fill(x / norm, norm == 0, 0)
     if order < 1:
         slope = masked_fill(power(absolute(x), order - 1), x == 0, 0)
         return sgn(x) * slope * power(norm, 1 - order)  # type: ignore[no-any-return]
@@ -63,10 +68,19 @@ def _weight(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim
     return scaled * masked_fill(power(norm, 1 - order), norm == 0, 0)
 
 
+def _pull_slope(ct: Tensor, x0: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    each, weight = _slope(x0, out, order, dims, keepdim)
+    return pull(ct * each, weight, dims, keepdim)
+
+
+def _push_slope(dx: Tensor, x0: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    each, weight = _slope(x0, out, order, dims, keepdim)
+    return push(dx, weight, dims, keepdim) * each  # type: ignore[no-any-return]
+
+
 _vector_norm: OpFunction = row(
     "linalg_vector_norm", _norm_kernel, saves=("x0", "out"), fits=True, batch=over_dims,
-    vjp=(lambda ct, x0, out, order, dims, keepdim: pull(ct, _weight(x0, out, order, dims, keepdim), dims, keepdim),),
-    jvp=(lambda dx, x0, out, order, dims, keepdim: push(dx, _weight(x0, out, order, dims, keepdim), dims, keepdim),))
+    vjp=(_pull_slope,), jvp=(_push_slope,))
 
 
 def vector_norm(x: Tensor, ord: float = 2, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,  # noqa: A002

@@ -234,6 +234,9 @@ _group_norm: OpFunction = row("native_group_norm", _group_kernel, outs=3, saves=
 def group_norm(x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:
     """Normalize each group of channels (dimension 1) of each sample.  Source: torch.nn.functional.group_norm."""
+    if x.ndim < 2:
+        msg = f"Expected at least 2 dimensions for input tensor but received {x.ndim}"
+        raise UsageError(msg)
     if x.shape[1] % num_groups:
         msg = (f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(x.shape)} "
                f"and num_groups={num_groups}")
@@ -308,7 +311,10 @@ def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | Non
     Training moves the running statistics, where there are any, towards those of the batch by `momentum`; the recomputation
     of a checkpoint does not do so again. [NOTE side-effects-once]  Source: torch.nn.functional.batch_norm.
     """
-    if training and x.numel() == x.shape[1]:
+    if x.ndim < 2 and x.shape != (0,):
+        msg = f"Expected 2 or more dimensions, (N, C, ...), but got input size {list(x.shape)}"
+        raise UsageError(msg)
+    if training and x.numel() and x.numel() == x.shape[1]:
         msg = f"Expected more than 1 value per channel when training, got input size {list(x.shape)}"
         raise ValueError(msg)
     if not training and (running_mean is None or running_var is None):

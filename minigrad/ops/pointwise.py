@@ -320,8 +320,13 @@ def _rounding(name: str) -> OpFunction:
 
 def _sign_kernel(xp: Any, x0: Array) -> Array:
     """0 for nan too."""
-    positive = (x0 > 0).astype(x0.dtype)
-    return positive if x0.dtype.kind in "bu" else positive - (x0 < 0)
+    if x0.dtype.kind != "f":
+        return (x0 != 0).astype(x0.dtype) if x0.dtype.kind in "bu" else xp.sign(x0)
+    out = xp.asarray(xp.sign(x0))
+    lost = xp.isnan(out)
+    if lost.any():
+        out[lost] = 0
+    return out
 
 
 def _sgn_kernel(xp: Any, x0: Array) -> Array:
@@ -382,5 +387,19 @@ def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf:
     return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)  # type: ignore[no-any-return]
 
 
+def positive(x: Tensor) -> Tensor:
+    """The tensor itself.  Raises UsageError for bools.  Source: torch.positive."""
+    if x.dtype.category == BOOL:
+        msg = "The `+` operator, on a bool tensor is not supported."
+        raise UsageError(msg)
+    return x
+
+
+def resolve_conj(x: Tensor) -> Tensor:
+    """The tensor itself: minigrad's conj is computed at once.  Source: torch.resolve_conj."""
+    return x
+
+
 # torch's other names
+resolve_neg, conj_physical = resolve_conj, conj
 absolute, divide, multiply, negative, subtract, true_divide = abs, div, mul, neg, sub, true_div

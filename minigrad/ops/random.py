@@ -217,6 +217,12 @@ def coins(shape: tuple[int, ...], p: float, dtype: dtype, device: Device, genera
 
 
 def _multinomial_kernel(xp: Any, x0: Array, x1: Array, num_samples: int, replacement: bool) -> Array:
+    if not (xp.isfinite(x0) & (x0 >= 0)).all():
+        msg = "probability tensor contains either `inf`, `nan` or element < 0"
+        raise UsageError(msg)
+    if (x0.sum(-1) == 0).any():
+        msg = "invalid multinomial distribution (sum of probabilities <= 0)"
+        raise UsageError(msg)
     if replacement:
         total = xp.cumsum(x0, axis=-1)
         return (total[..., None, :] <= (x1 * total[..., -1:])[..., None]).sum(-1)
@@ -233,6 +239,12 @@ _multinomial = row("multinomial", _multinomial_kernel, vjp=None, jvp=None, batch
 
 def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor:
     """Indices drawn with probabilities in proportion to each row of `x`.  Source: torch.multinomial."""
+    if x.ndim not in (1, 2):
+        msg = f"prob_dist must be 1 or 2 dim, but it has {x.ndim}"
+        raise UsageError(msg)
+    if num_samples <= 0:
+        msg = "cannot sample n_sample <= 0 samples"
+        raise UsageError(msg)
     if not replacement and num_samples > x.shape[-1]:
         msg = "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
         raise UsageError(msg)

@@ -221,6 +221,12 @@ def flipud(x: Tensor) -> Tensor:
 
 def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by 90 degrees k times, from the first dimension towards the second.  Source: torch.rot90."""
+    if len(dims) != 2:
+        msg = f"expected total rotation dims == 2, but got dims = {len(dims)}"
+        raise UsageError(msg)
+    if x.ndim < 2:
+        msg = f"expected total dims >= 2, but got total dims = {x.ndim}"
+        raise UsageError(msg)
     a, b = (normal_dim(d, x.ndim) for d in dims)
     if a == b:
         msg = f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"

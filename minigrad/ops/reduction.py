@@ -14,7 +14,7 @@ from ..op import OpFunction, row
 from .batching import over_dims
 from .choice import isfinite, isnan
 from .creation import ones_like
-from .indexing import masked_fill
+from .indexing import masked_fill, one_value
 from .pointwise import abs as absolute
 from .pointwise import conj, real
 from .scan import cumprod, shifted
@@ -109,11 +109,28 @@ def _others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     return permute(reshape(before * after, moved.shape), tuple(order.index(d) for d in range(x.ndim)))
 
 
+def _no_zero(x: Tensor) -> bool:
+    """Whether one may look, and sees no zero: then the product of the others is the whole over each element."""
+    return one_value(x) and not (x == 0).any()
+
+
+def _prod_vjp(ct: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    x = x0.to(ct.dtype)
+    if _no_zero(x):
+        return restore(ct * conj(out), x.shape, dims, keepdim) / conj(x)  # type: ignore[no-any-return]
+    return pull(ct, conj(_others(x, dims)), dims, keepdim)
+
+
+def _prod_jvp(dx: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    if _no_zero(x0):
+        return sum_dims(dx / x0, dims=dims, keepdim=keepdim) * out  # type: ignore[no-any-return]
+    return push(dx, conj(_others(x0, dims)), dims, keepdim)
+
+
 _prod: OpFunction = row(
     "prod", lambda xp, x0, dims, keepdim, dtype: xp.prod(x0, axis=dims, keepdims=keepdim, dtype=NUMPY_DTYPE[dtype]),
     saves=("x0", "out"), fits=True, batch=over_dims,
-    vjp=(lambda ct, x0, dims, keepdim: pull(ct, conj(_others(x0.to(ct.dtype), dims)), dims, keepdim),),
-    jvp=(lambda dx, x0, dims, keepdim: push(dx, conj(_others(x0, dims)), dims, keepdim),))
+    vjp=(_prod_vjp,), jvp=(_prod_jvp,))
 
 
 def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
@@ -256,6 +273,13 @@ def count_nonzero(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 # ---------------------------------------------------------------- equal to another tensor
 def isclose(x: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Where |x - other| <= atol + rtol * |other|; infinities equal themselves only.  Source: torch.isclose."""
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0:
+            msg = f"{name} must be greater than or equal to zero, but got {tolerance}"
+            raise UsageError(msg)
+    if x.dtype is not other.dtype:
+        msg = f"{x.dtype} did not match {other.dtype}"
+        raise UsageError(msg)
     near = (absolute(x - other) <= atol + rtol * absolute(other)) & isfinite(other) if x.dtype is not bool_ else x == other
     close = near | (x == other)
     return close | (isnan(x) & isnan(other)) if equal_nan else close
@@ -277,4 +301,4 @@ def sum_to_size(x: Tensor, *extents: Any, size: Sequence[int] | None = None) -> 
     if len(wanted) > x.ndim or not {m for m, n in zip(wanted[::-1], x.shape[::-1], strict=False) if m != n} <= {1}:
         msg = f"size {{{list(wanted)}}} is not expandable to size {{{list(x.shape)}}}."
         raise UsageError(msg)
-    return sum_to(x, wanted)
+    return x if wanted == x.shape and wanted else sum_to(_accumulated(x, None), wanted)  # of 0-d, a sum, as in torch

@@ -227,6 +227,10 @@ def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[
                f"as destination ({list(d)} dims)")
         raise UsageError(msg)
     s, d = tuple(normal_dim(i, x.ndim) for i in s), tuple(normal_dim(i, x.ndim) for i in d)
+    for name, dims in (("source", s), ("destination", d)):
+        if len(set(dims)) != len(dims):
+            msg = f"movedim: repeated dim in `{name}` ({list(dims)})"
+            raise UsageError(msg)
     rest = iter([i for i in range(x.ndim) if i not in s])
     order = tuple(s[d.index(i)] if i in d else next(rest) for i in range(x.ndim))
     return _permute(x, dims=order)  # type: ignore[no-any-return]
@@ -288,7 +292,7 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
 
 
 # ---------------------------------------------------------------- sums, and the reverse of broadcasting
-sum_dims: OpFunction = row("sum", lambda xp, x0, dims, keepdim: xp.add.reduce(x0, axis=dims, keepdims=keepdim),
+sum_dims: OpFunction = row("sum", lambda xp, x0, dims, keepdim: xp.add.reduce(x0, axis=dims, dtype=x0.dtype, keepdims=keepdim),
                vjp=(lambda ct, shape0, dims, keepdim: restore(ct, shape0, dims, keepdim),), jvp="linear", batch=over_dims)
 
 
@@ -353,9 +357,16 @@ roll_dims: OpFunction = row("roll", lambda xp, x0, shifts, dims: xp.roll(x0, shi
 
 def roll(x: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
     """Elements moved round along dimensions (of the flattened tensor, without dims).  Source: torch.roll."""
-    if dims is None:
-        return reshape(roll(reshape(x, -1), shifts, 0), x.shape)
     moves = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    if not moves:
+        msg = "`shifts` required"
+        raise UsageError(msg)
+    if dims is None and len(moves) == 1:
+        return reshape(roll(reshape(x, -1), shifts, 0), x.shape)
+    dims = (dims,) if isinstance(dims, int) else tuple(dims or ())
+    if len(dims) != len(moves):
+        msg = f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(dims)}"
+        raise UsageError(msg)
     return roll_dims(x, shifts=moves, dims=normal_dims(dims, x.ndim))  # type: ignore[no-any-return]
 
 
@@ -371,11 +382,18 @@ def _triangle(name: str) -> OpFunction:
 _tril, _triu = _triangle("tril"), _triangle("triu")
 
 
+def _matrices(name: str, x: Tensor) -> Tensor:
+    if x.ndim < 2:
+        msg = f"{name}: input tensor must have at least 2 dimensions"
+        raise UsageError(msg)
+    return x
+
+
 def tril(x: Tensor, diagonal: int = 0) -> Tensor:
     """The lower triangle of the last two dimensions, zeros above it.  Source: torch.tril."""
-    return _tril(x, diagonal=diagonal)  # type: ignore[no-any-return]
+    return _tril(_matrices("tril", x), diagonal=diagonal)  # type: ignore[no-any-return]
 
 
 def triu(x: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangle of the last two dimensions, zeros below it.  Source: torch.triu."""
-    return _triu(x, diagonal=diagonal)  # type: ignore[no-any-return]
+    return _triu(_matrices("triu", x), diagonal=diagonal)  # type: ignore[no-any-return]

@@ -2,6 +2,7 @@
 
     python -m minigrad [--json] [--torch]
     python -m minigrad show [NAME | FILE.py:FUNCTION] [--graph]
+    python -m minigrad ops [NAME]
 
 The exit status is 0 only where minigrad is right everywhere.
 """
@@ -15,7 +16,7 @@ from .. import __version__, tracing
 from ..fx.experimental.proxy_tensor import make_fx
 from ..fx.graph import columns
 from ..fx.kept import kept
-from . import nestings
+from . import nestings, ops
 from .judge import Outcome, account, attempt, judged, library, ported
 from .programs import PROGRAMS, Program, text_of
 
@@ -230,8 +231,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from argparse import ArgumentParser, RawDescriptionHelpFormatter  # noqa: PLC0415
 
     parser = ArgumentParser("python -m minigrad", description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("command", nargs="?", choices=("show",), help="explain one program, or list them")
-    parser.add_argument("name", nargs="?", help="a program of the list, or file.py:function")
+    parser.add_argument("command", nargs="?", choices=("show", "ops"), help="explain one program, or list them; the op table")
+    parser.add_argument("name", nargs="?", help="a program of the list, or file.py:function; an op")
     parser.add_argument("--graph", action="store_true", help="with show: the graph of base ops too")
     parser.add_argument("--json", action="store_true", help="the scoreboard as JSON")
     parser.add_argument("--torch", action="store_true", help=f"run torch here, instead of showing what {RECORDED} does")
@@ -241,10 +242,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = board(library("torch"), ported()) if given.torch else board()
         text, status = as_json(found) if given.json else as_text(found), int(bool(found.failures))
     elif given.name is None:
-        text = _list()
+        text = _list() if given.command == "show" else ops.table()
     else:
         try:
-            text, right = show(given.name, graph=given.graph)
+            if given.command == "ops":
+                text, right = ops.one(given.name), True
+            else:
+                text, right = show(given.name, graph=given.graph)
             status = int(not right)
         except LookupError as error:
             text, status = str(error), 2

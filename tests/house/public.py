@@ -31,7 +31,7 @@ def of(module):
 
 NAMESPACES = {module.__name__: of(module) for module in (
     minigrad, minigrad.func, minigrad.autograd, minigrad.autograd.graph, minigrad.autograd.functional,
-    minigrad.autograd.forward_ad, minigrad.linalg, minigrad.fx,
+    minigrad.autograd.forward_ad, minigrad.linalg, minigrad.special, minigrad.fx,
     minigrad.fx.experimental.proxy_tensor,
     minigrad.utils.checkpoint, minigrad.nn, minigrad.nn.functional, minigrad.nn.init, minigrad.nn.utils, minigrad.testing)}
 

@@ -29,7 +29,7 @@ ops.shape
 ops.joining
 ops.creation
 random
-ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.linalg ops.rearrange ops.layout ops.transfer ops.gather ops.picking ops.reduction ops.extremes ops.norm ops.softmax ops.subscript ops.random ops.normalization ops.loss ops.embedding ops.attention ops.misc ops.naming ops.aten +
+ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.linalg ops.rearrange ops.layout ops.transfer ops.gather ops.picking ops.reduction ops.extremes ops.norm ops.softmax ops.subscript ops.random ops.normalization ops.loss ops.embedding ops.attention ops.misc ops.naming ops.aten ops.complexes ops.differences ops.distributions ops.forms ops.pairs ops.pieces ops.pixels ops.products ops.ranks +
 interpreters.base
 interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
@@ -53,8 +53,9 @@ func
 autograd.gradients
 autograd.gradcheck autograd +
 autograd.functional autograd.forward_ad
-linalg conversion
+linalg special conversion
 methods
+nn.ranking
 nn.functional
 nn.boundary nn.functional_call nn.parameter nn.init nn.members nn.module nn.activations nn.losses nn.layers nn.attention nn.containers nn.utils +
 nn
@@ -77,7 +78,7 @@ upstream.hooks upstream.captured
 upstream.frames upstream.offload
 upstream.checkpoint
 upstream
-scoreboard.judge scoreboard.programs scoreboard.nestings scoreboard.report +
+scoreboard.ops scoreboard.judge scoreboard.programs scoreboard.nestings scoreboard.report +
 __main__
 """
 

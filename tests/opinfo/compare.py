@@ -17,8 +17,11 @@ def dtype_name(x):
     return str(x.dtype).rpartition(".")[2]
 
 
-def same(found, wanted, what, *, strides=()):
-    """Compare two lists of leaves.  Numbers may differ by the RTOL of their dtype, relative to the largest one, or to 1."""
+def same(found, wanted, what, *, strides=(), rtol=0.0):
+    """Compare two lists of leaves.  Numbers may differ by the RTOL of their dtype, relative to the largest one, or to 1.
+
+    rtol: that of a dtype on the way to them.
+    """
     found, wanted = leaves(found), leaves(wanted)
     if len(found) != len(wanted):
         msg = f"{what}: {len(found)} results, torch {len(wanted)}"
@@ -34,7 +37,7 @@ def same(found, wanted, what, *, strides=()):
         if strides and strides[k] and b.numel() and _steps(a) != _steps(b):
             msg = f"{place}: strides {a.stride()}, torch {b.stride()}"
             raise Deviation(msg)
-        _same_numbers(Minigrad.numpy(a), Torch.numpy(b), RTOL.get(dtype_name(b), 0), place)
+        _same_numbers(Minigrad.numpy(a), Torch.numpy(b), max(RTOL.get(dtype_name(b), 0), rtol), place)
 
 
 def _steps(x):

@@ -29,11 +29,11 @@ def asked(name, check, dtype):
 
 
 @functools.lru_cache(maxsize=8)
-def samples(name, dtype, differentiates):
-    """(program, oracle) of every sample."""
-    entry, dtype = ENTRIES[name], getattr(torch, dtype)
-    made = programs(entry, lambda: entry.sample_inputs_func(entry, "cpu", dtype, differentiates))
-    return [(program, Oracle(program)) for program in made if program.active or not differentiates]
+def samples(name, dtype):
+    """(program, oracle) of every sample; what torch differentiates requires grad in them."""
+    entry = ENTRIES[name]
+    made = programs(entry, lambda: entry.sample_inputs_func(entry, "cpu", getattr(torch, dtype), differentiable(name, dtype)))
+    return [(program, Oracle(program)) for program in made]
 
 
 @functools.lru_cache(maxsize=8)
@@ -54,7 +54,9 @@ QUESTIONS = [(name, key, dtype) for name in COVERED for key, check in CHECKS.ite
 def answers(name, key, dtype, most=None):
     """(program, how it deviates or None) of every sample that a question is asked of, at most so many; none where torch fails."""
     check = CHECKS[key]
-    found = wrong_samples(name) if key == "errors" else samples(name, dtype, check.differentiates)
+    found = wrong_samples(name) if key == "errors" else samples(name, dtype)
+    if check.differentiates:
+        found = [(program, oracle) for program, oracle in found if program.active]
     for program, oracle in thinned(found, min(most or check.most, check.most)):
         try:
             check.ask(program, oracle)

@@ -102,7 +102,7 @@ class Minigrad:
             return minigrad.device(str(x))
         if isinstance(x, (torch.memory_format, torch.layout)):
             return named(str(x).removeprefix("torch."))
-        return x
+        return read_as_minigrad(x) if callable(x) else x
 
     @staticmethod
     def numpy(x):
@@ -203,6 +203,8 @@ class Program:
 
     def _taken(self, x):
         if not isinstance(x, torch.Tensor):
+            if isinstance(x, torch.nn.Module):
+                raise NotExpressible(x)
             return x
         if (x.layout is not torch.strided or x.dtype not in DTYPES or x.device.type != "cpu" or x.ndim > 64  # as many as numpy has
                 or type(x) is not torch.Tensor):

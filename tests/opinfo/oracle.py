@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
+from .compare import RTOL
 from .libraries import Torch, leaves
 
 
@@ -14,12 +15,11 @@ def scalar(library, outputs, weights):
     """Re sum conj(w + y / 2) y over all outputs: a number whose second derivative depends on everything in an op's rules."""
     total = None
     for y, w in zip(outputs, weights, strict=True):
-        w = library.tensor(w)
-        if str(y.device) != "cpu":
-            w = w.to(y.device)
+        w = library.tensor(w).to(y.device)
+        y = y.to(w.dtype)  # in double precision, whatever the op's is
         part = ((w + 0.5 * y).conj() * y).sum() if y.is_complex() else ((w + 0.5 * y) * y).sum()
         part = part.real if part.is_complex() else part
-        total = part if total is None else total + part.to(total.dtype)
+        total = part if total is None else total + part
     return total
 
 
@@ -75,10 +75,15 @@ class Oracle:
     def roots(self):
         return self.recorded[2]
 
+    @property
+    def rtol(self):
+        """The tolerance of the least precise output."""
+        return max((RTOL[str(y.dtype).removeprefix("torch.")] for y in self.recorded[1]), default=0.0)
+
     @answer
     def weights(self):
         """A random array for each output that requires grad."""
-        return self.program.weights([(tuple(y.shape), str(y.dtype).removeprefix("torch.")) for y in self.recorded[1]
+        return self.program.weights([(tuple(y.shape), "complex128" if y.is_complex() else "float64") for y in self.recorded[1]
                                      if y.requires_grad])
 
     def _scalar(self, tensors):
@@ -104,13 +109,13 @@ class Oracle:
         """The derivative of the outputs along the program's directions, by forward mode; None where torch has none."""
         if not self.program.entry.supports_forward_ad:
             return None
-        tensors = self.program.tensors(Torch)
+        tensors, roots = self.program.tensors(Torch), self.roots
 
         def f(*xs):
             given = list(tensors)
             for k, x in zip(self.program.active, xs, strict=True):
                 given[k] = x
-            return tuple(y for y, root in zip(self.program.outputs(Torch, given), self.roots, strict=True) if root)
+            return tuple(y for y, root in zip(self.program.outputs(Torch, given), roots, strict=True) if root)
         xs = tuple(tensors[k] for k in self.program.active)
         return torch.func.jvp(f, xs, tuple(map(Torch.tensor, self.program.directions())))[1]
 

@@ -1,0 +1,120 @@
+"""Elementwise functions of two numbers, beside the arithmetic of pointwise.py.
+
+Source: torch; derivatives.yaml.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ..dtypes import BOOL, complex128, float64
+from ..op import OpFunction, row
+from ..tensor import Tensor
+from .batching import elementwise
+from .choice import NO_BOOL_OR_INT, NO_COMPLEX, ONLY_INT, choose
+from .creation import zeros_like
+from .indexing import masked_fill
+from .pointwise import log1p, pow, reciprocal, sgn, sub
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+
+def _pair(name: str, kernel: Any, first: Callable[..., Tensor], second: Callable[..., Tensor], *, saves: tuple[str, ...],
+          promote: str = "float", **options: Any) -> OpFunction:
+    """A row of two real inputs, whose rules serve both modes: its Jacobians are diagonal."""
+    return row(name, kernel, promote=promote, saves=saves, batch=elementwise, vjp=(first, second), jvp=(first, second),
+               **{"refuses": NO_COMPLEX, **options})
+
+
+# ---------------------------------------------------------------- logarithms
+def _log_sum(name: str, kernel: str, scale: float) -> OpFunction:
+    def share(ct: Tensor, mine: Any, other: Any) -> Tensor:
+        return choose(mine == other, ct / 2, ct * reciprocal(1 + pow(math.exp(scale), other - mine)))  # type: ignore[no-any-return]
+
+    return _pair(name, kernel, lambda ct, x0, x1: share(ct, x0, x1), lambda ct, x0, x1: share(ct, x1, x0), saves=("x1", "x0"),
+                 refuses=NO_BOOL_OR_INT | NO_COMPLEX)
+
+
+logaddexp = _log_sum("logaddexp", "logaddexp", 1.0)
+logaddexp2 = _log_sum("logaddexp2", "logaddexp2", math.log(2))
+
+
+def _xlog1py_rule(ct: Tensor, x0: Tensor, x1: Any) -> Tensor:
+    return masked_fill(ct * log1p(x1), (x0 == 0) & (x1 <= -1), 0)
+
+
+xlog1py = _pair("special_xlog1py", lambda xp, x0, x1: xp.where((x0 == 0) & ~xp.isnan(x1), 0, x0 * xp.log1p(x1)), _xlog1py_rule,
+                lambda ct, x0, x1: ct * (x0 / (x1 + 1)), saves=("x1", "x0"))
+
+# ---------------------------------------------------------------- sizes and signs
+hypot = _pair("hypot", "hypot", lambda ct, x0, out: ct * (x0 / out), lambda ct, x1, out: ct * (x1 / out),
+              saves=("x1", "x0", "out"), promote="arith", refuses=NO_BOOL_OR_INT | NO_COMPLEX)
+
+
+def _signs(ct: Tensor, x0: Tensor, out: Tensor) -> Tensor:
+    return choose(x0 == 0, 0, ct * sgn(x0) * sgn(out))  # type: ignore[no-any-return]
+
+
+copysign = _pair("copysign", "copysign", _signs, lambda ct: zeros_like(ct), saves=("x0", "out"))
+
+heaviside = row("heaviside", lambda xp, x0, x1: xp.where(x0 == 0, x1, x0 > 0).astype(x0.dtype), promote="arith", vjp=None,
+                jvp=None, batch=elementwise, refuses=NO_COMPLEX)
+
+
+# ---------------------------------------------------------------- extremes that pass over nan
+def _extreme(name: str, wins: Callable[[Any, Any], Any]) -> OpFunction:
+    def first(ct: Tensor, x0: Any, x1: Any) -> Tensor:
+        return masked_fill(ct, ~wins(x0, x1) & (x1 == x1), 0)  # noqa: PLR0124  x1, a tensor or a number, is not nan
+
+    def second(ct: Tensor, x0: Any, x1: Any) -> Tensor:
+        return masked_fill(ct, wins(x0, x1) | (x1 != x1), 0)  # noqa: PLR0124
+
+    return _pair(name, name, first, second, saves=("x1", "x0"), promote="arith")
+
+
+fmax = _extreme("fmax", lambda a, b: a >= b)
+fmin = _extreme("fmin", lambda a, b: a <= b)
+
+
+# ---------------------------------------------------------------- neighbours, and whole numbers
+def _only(ct: Tensor, x0: Any, x1: Any) -> Tensor:
+    return masked_fill(ct, x0 == x1, 0)
+
+
+nextafter = _pair("nextafter", "nextafter", _only, lambda ct, x0, x1: masked_fill(ct, x0 != x1, 0), saves=("x1", "x0"),
+                  promote="arith", refuses=NO_BOOL_OR_INT | NO_COMPLEX)
+
+gcd = row("gcd", "gcd", promote="arith", vjp=None, jvp=None, batch=elementwise, refuses=ONLY_INT | {BOOL: ""})
+lcm = row("lcm", "lcm", promote="arith", vjp=None, jvp=None, batch=elementwise, refuses=ONLY_INT | {BOOL: ""})
+
+
+# ---------------------------------------------------------------- composed
+def float_power(x: Any, exponent: Any) -> Tensor:
+    """x to a power, in double precision.  Source: torch.float_power."""
+    complexes = [isinstance(a, complex) or (isinstance(a, Tensor) and a.dtype.is_complex) for a in (x, exponent)]
+    wide = complex128 if any(complexes) else float64
+    x, exponent = (a.to(wide) if isinstance(a, Tensor) else a for a in (x, exponent))
+    return pow(x, exponent)
+
+
+def ldexp(x: Tensor, other: Tensor) -> Tensor:
+    """x * 2 ** other.  Source: torch.ldexp."""
+    return x * pow(2.0, other)
+
+
+def rsub(x: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """other - alpha * x.  Source: torch.rsub."""
+    return sub(other, x, alpha=alpha)
+
+
+def deg2rad(x: Tensor) -> Tensor:
+    """Degrees as radians.  Source: torch.deg2rad."""
+    return x * (math.pi / 180)
+
+
+def rad2deg(x: Tensor) -> Tensor:
+    """Radians as degrees.  Source: torch.rad2deg."""
+    return x * (180 / math.pi)

@@ -1,0 +1,138 @@
+"""What order says beside extremes.py: the most frequent, the middle without nan, quantiles; writing at flat positions.
+
+Source: torch.mode, torch.nanmedian, torch.quantile, torch.put.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..dtypes import FLOAT, int64
+from ..errors import UsageError
+from ..tensor import Tensor
+from .choice import isnan
+from .creation import full_like, tensor
+from .extremes import Chosen, _choice, _chosen_along, _extreme, _not_empty, _order, sort
+from .gather import gather, index_add, index_copy
+from .indexing import masked_fill
+from .pointwise import ceil, floor, lerp, round
+from .reduction import any as any_over
+from .reduction import sum as sum_over
+from .shape import flatten, moveaxis, normal_dim, reshape, squeeze, unsqueeze
+
+if TYPE_CHECKING:
+    from ..backend import Array
+
+
+# ---------------------------------------------------------------- chosen elements
+def _mode_index(xp: Any, x: Array, dim: int) -> Array:
+    """The last place of the smallest of the most frequent elements."""
+    moved = xp.moveaxis(x, dim, -1)
+    counts = (moved[..., :, None] == moved[..., None, :]).sum(-1)
+    often = counts == counts.max(-1, keepdims=True)
+    best = xp.where(often, moved, moved.max(-1, keepdims=True)).min(-1, keepdims=True)
+    wins = (moved == best) & often
+    last = moved.shape[-1] - 1 - xp.argmax(wins[..., ::-1], -1)
+    return xp.expand_dims(last, dim)
+
+
+def _nanmedian_index(xp: Any, x: Array, dim: int) -> Array:
+    """The lower of the two in the middle of what is not nan."""
+    count = (~xp.isnan(x)).sum(axis=dim, keepdims=True)
+    return xp.take_along_axis(_order(xp, x, dim, descending=False), xp.maximum(count - 1, 0) // 2, dim)
+
+
+def _nanmedian_kernel(xp: Any, x0: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
+    kept = [d for d in range(x0.ndim) if d not in dims]
+    flat = xp.transpose(x0, (*kept, *dims)).reshape(*[x0.shape[d] for d in kept], -1)
+    found = xp.take_along_axis(flat, _nanmedian_index(xp, flat, flat.ndim - 1), flat.ndim - 1)
+    return found.reshape([1 if d in dims else n for d, n in enumerate(x0.shape) if keepdim or d not in dims])
+
+
+_mode = _choice("mode", _mode_index)
+_nanmedian = _choice("nanmedian", _nanmedian_index, node="NanmedianBackward1")
+_nanmedian_all = _extreme("nanmedian", _nanmedian_kernel)
+
+
+def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Chosen:
+    """The most frequent element along a dimension, the smallest of several: (values, indices).  Source: torch.mode."""
+    _not_empty("mode", x, (normal_dim(dim, x.ndim),))
+    return _chosen_along(_mode, x, dim, keepdim=keepdim)
+
+
+def nanmedian(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """As median, of what is not nan.  Source: torch.nanmedian."""
+    if dim is None:
+        return _nanmedian_all(x, dims=tuple(range(x.ndim)), keepdim=False)
+    _not_empty("nanmedian", x, (normal_dim(dim, x.ndim),))
+    return _chosen_along(_nanmedian, x, dim, keepdim=keepdim)
+
+
+def msort(x: Tensor) -> Tensor:
+    """The elements in order along the first dimension.  Source: torch.msort."""
+    return sort(x, 0).values
+
+
+# ---------------------------------------------------------------- quantiles
+def _quantile(name: str, x: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, ignore_nan: bool) -> Tensor:
+    """Positions q (n - 1) of the sorted elements, between two of them: the quantiles go to the first dimension."""
+    q = q if isinstance(q, Tensor) else tensor(q, dtype=x.dtype, device=x.device)
+    if x.dtype.category != FLOAT or x.dtype is not q.dtype or not x.numel() or q.ndim > 1:
+        msg = f"{name}() input tensor must be float or double, not empty, and q of its type, a number or a vector"
+        raise UsageError(msg)
+    if interpolation not in _BETWEEN:
+        msg = (f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
+        raise UsageError(msg)
+    at, rank = (0, x.ndim) if dim is None else (normal_dim(dim, x.ndim), x.ndim)
+    flat = moveaxis(flatten(x) if dim is None else x if x.ndim else reshape(x, 1), at, -1)
+    lost = isnan(flat)
+    n = flat.shape[-1] - sum_over(lost, -1, keepdim=True).to(x.dtype)
+    place = q.reshape(-1) * (n - 1).clamp(0)
+    if not ignore_nan:
+        place = masked_fill(place, any_over(lost, -1, keepdim=True), flat.shape[-1] - 1)
+    ordered = sort(flat, -1).values
+    low, high, weight = _BETWEEN[interpolation](place)
+    below = gather(ordered, -1, low.detach().to(int64))
+    out = below if weight is None else lerp(below, gather(ordered, -1, high.detach().to(int64)), weight)
+    if keepdim:
+        out = reshape(out, *[1] * rank, -1) if dim is None else unsqueeze(out, at if x.ndim else 0)
+        out = moveaxis(out, -1, 0) if dim is None or x.ndim else reshape(out, -1)
+    else:
+        out = moveaxis(out, -1, 0)
+    return out if q.ndim else squeeze(out, 0)
+
+
+_BETWEEN: dict[str, Any] = {
+    "linear": lambda p: (floor(p), ceil(p), p - floor(p)),
+    "midpoint": lambda p: (floor(p), ceil(p), full_like(p, 0.5)),
+    "lower": lambda p: (floor(p), None, None),
+    "higher": lambda p: (ceil(p), None, None),
+    "nearest": lambda p: (round(p), None, None),
+}
+
+
+def quantile(x: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+    """The q-quantiles along a dimension, or of all elements; nan where there is a nan.  Source: torch.quantile."""
+    return _quantile("quantile", x, q, dim, keepdim, interpolation, ignore_nan=False)
+
+
+def nanquantile(x: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+    """The quantiles of what is not nan.  Source: torch.nanquantile."""
+    return _quantile("nanquantile", x, q, dim, keepdim, interpolation, ignore_nan=True)
+
+
+# ---------------------------------------------------------------- flat positions
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """`x` with the elements of `source` written, or added, at flat positions.  Source: torch.put."""
+    if index.dtype is not int64 or source.dtype is not x.dtype or index.numel() != source.numel():
+        msg = (f"put_(): Expected a long index with as many elements as the source, of type {x.dtype}, but got {index.dtype} "
+               f"with {index.numel()} and {source.dtype} with {source.numel()}")
+        raise UsageError(msg)
+    flat, places = reshape(x, -1), reshape(index, -1)
+    places = places + (places < 0).to(int64) * x.numel()
+    return reshape((index_add if accumulate else index_copy)(flat, 0, places, reshape(source, -1)), x.shape)
+
+
+def fill(x: Tensor, value: Any) -> Tensor:
+    """One value in the shape of `x`.  Source: torch.fill."""
+    return x.clone().fill_(value)  # type: ignore[no-any-return]
