@@ -25,14 +25,13 @@ from .ops.choice import (
 )
 from .ops.pointwise import (
     abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, addcdiv as addcdiv, addcmul as addcmul,
-    asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh, ceil as ceil, conj as conj,
-    conj_physical as conj_physical, cos as cos, cosh as cosh, div as div, divide as divide, erf as erf, erfc as erfc,
-    exp as exp, exp2 as exp2, expm1 as expm1, floor as floor, floor_divide as floor_divide, fmod as fmod, frac as frac,
-    imag as imag, lerp as lerp, log as log, log10 as log10, log1p as log1p, log2 as log2, mul as mul, multiply as multiply,
-    nan_to_num as nan_to_num, neg as neg, negative as negative, positive as positive, pow as pow, real as real,
-    reciprocal as reciprocal, remainder as remainder, resolve_conj as resolve_conj, resolve_neg as resolve_neg,
-    round as round, rsqrt as rsqrt, sgn as sgn, sign as sign, sin as sin, sinh as sinh, sqrt as sqrt, square as square,
-    sub as sub, subtract as subtract, tan as tan, tanh as tanh, true_divide as true_divide, trunc as trunc,
+    asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh, ceil as ceil, conj as conj, cos as cos,
+    cosh as cosh, div as div, divide as divide, erf as erf, erfc as erfc, exp as exp, exp2 as exp2, expm1 as expm1,
+    floor as floor, floor_divide as floor_divide, fmod as fmod, frac as frac, imag as imag, lerp as lerp, log as log,
+    log10 as log10, log1p as log1p, log2 as log2, mul as mul, multiply as multiply, nan_to_num as nan_to_num, neg as neg,
+    negative as negative, pow as pow, real as real, reciprocal as reciprocal, remainder as remainder, round as round,
+    rsqrt as rsqrt, sgn as sgn, sign as sign, sin as sin, sinh as sinh, sqrt as sqrt, square as square, sub as sub,
+    subtract as subtract, tan as tan, tanh as tanh, true_divide as true_divide, trunc as trunc,
 )
 from .ops.extremes import (
     amax as amax, amin as amin, aminmax as aminmax, argmax as argmax, argmin as argmin, argsort as argsort, cummax as cummax,
@@ -45,7 +44,8 @@ from .ops.gather import (
 from .ops.indexing import argwhere as argwhere, masked_fill as masked_fill, nonzero as nonzero
 from .ops.norm import norm as norm
 from .ops.complexes import (
-    angle as angle, complex as complex, polar as polar, view_as_complex as view_as_complex, view_as_real as view_as_real,
+    angle as angle, complex as complex, conj_physical as conj_physical, polar as polar, resolve_conj as resolve_conj,
+    resolve_neg as resolve_neg, view_as_complex as view_as_complex, view_as_real as view_as_real,
 )
 from .ops.differences import (
     corrcoef as corrcoef, cov as cov, cumulative_trapezoid as cumulative_trapezoid, diff as diff, trapezoid as trapezoid,
@@ -72,7 +72,7 @@ from .ops.joining import (
 from .ops.pairs import (
     copysign as copysign, deg2rad as deg2rad, float_power as float_power, fmax as fmax, fmin as fmin, gcd as gcd,
     heaviside as heaviside, hypot as hypot, lcm as lcm, ldexp as ldexp, logaddexp as logaddexp, logaddexp2 as logaddexp2,
-    nextafter as nextafter, rad2deg as rad2deg, rsub as rsub,
+    nextafter as nextafter, positive as positive, rad2deg as rad2deg, rsub as rsub,
 )
 from .ops.picking import (
     masked_scatter as masked_scatter, masked_select as masked_select, repeat_interleave as repeat_interleave, take as take,

@@ -127,8 +127,8 @@ T.remainder = pointwise.remainder
 T.fmod = pointwise.fmod
 T.neg = T.negative = pointwise.neg
 T.conj = T.conj_physical = pointwise.conj
-T.positive = pointwise.positive
-T.resolve_conj = T.resolve_neg = pointwise.resolve_conj
+T.positive = pairs.positive
+T.resolve_conj = T.resolve_neg = complexes.resolve_conj
 T.lerp = pointwise.lerp
 T.addcmul = pointwise.addcmul
 T.addcdiv = pointwise.addcdiv

@@ -28,7 +28,7 @@ _complex: OpFunction = row(
 
 
 def _joined(xp: Any, x0: Array, x1: Array) -> Array:
-    out = xp.empty(xp.broadcast_shapes(x0.shape, x1.shape), xp.result_type(x0, xp.complex64))
+    out = xp.empty((x0 + x1).shape, xp.result_type(x0, xp.complex64))
     out.real, out.imag = x0, x1
     return out
 
@@ -101,3 +101,12 @@ def view_as_complex(x: Tensor) -> Tensor:
         msg = f"Tensor must have a last dimension of size 2, of floats, but it is {x.dtype} of shape {list(x.shape)}"
         raise UsageError(msg)
     return _complex(select(x, -1, 0), select(x, -1, 1))  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- conjugates
+def resolve_conj(x: Tensor) -> Tensor:
+    """The tensor itself: minigrad's conj is computed at once.  Source: torch.resolve_conj."""
+    return x
+
+
+resolve_neg, conj_physical = resolve_conj, conj

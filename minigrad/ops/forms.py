@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- windows, as a view
 def _unfold_kernel(xp: Any, x0: Array, dim: int, size: int, step: int) -> Array:
-    windows = xp.lib.stride_tricks.sliding_window_view(x0, size, axis=dim) if size else x0[..., None][..., :0]
-    return windows[(*[slice(None)] * dim, slice(None, None, step))]
+    stride, count = x0.strides[dim], (x0.shape[dim] - size) // step + 1
+    shape = (*x0.shape[:dim], count, *x0.shape[dim + 1:], size)
+    return xp.lib.stride_tricks.as_strided(x0, shape, (*x0.strides[:dim], stride * step, *x0.strides[dim + 1:], stride))
 
 
 def _folded_kernel(xp: Any, x0: Array, shape: tuple[int, ...], dim: int, size: int, step: int) -> Array:

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import BOOL, complex128, float64
+from ..errors import UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
 from .batching import elementwise
@@ -118,3 +119,11 @@ def deg2rad(x: Tensor) -> Tensor:
 def rad2deg(x: Tensor) -> Tensor:
     """Radians as degrees.  Source: torch.rad2deg."""
     return x * (180 / math.pi)
+
+
+def positive(x: Tensor) -> Tensor:
+    """The tensor itself.  Raises UsageError for bools.  Source: torch.positive."""
+    if x.dtype.category == BOOL:
+        msg = "The `+` operator, on a bool tensor is not supported."
+        raise UsageError(msg)
+    return x

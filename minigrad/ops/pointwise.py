@@ -387,19 +387,5 @@ def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf:
     return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)  # type: ignore[no-any-return]
 
 
-def positive(x: Tensor) -> Tensor:
-    """The tensor itself.  Raises UsageError for bools.  Source: torch.positive."""
-    if x.dtype.category == BOOL:
-        msg = "The `+` operator, on a bool tensor is not supported."
-        raise UsageError(msg)
-    return x
-
-
-def resolve_conj(x: Tensor) -> Tensor:
-    """The tensor itself: minigrad's conj is computed at once.  Source: torch.resolve_conj."""
-    return x
-
-
 # torch's other names
-resolve_neg, conj_physical = resolve_conj, conj
 absolute, divide, multiply, negative, subtract, true_divide = abs, div, mul, neg, sub, true_div

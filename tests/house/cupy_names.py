@@ -7,10 +7,11 @@ diagonal dot einsum empty equal exp exp2 expm1 eye finfo flip floor floor_divide
 isnan less less_equal linspace log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor matmul max maximum mean min minimum
 moveaxis multiply nan nan_to_num nansum negative not_equal power prod real reciprocal remainder repeat result_type rint roll round searchsorted
 sign sin sinh sqrt squeeze stack subtract sum swapaxes take take_along_axis tan tanh tile transpose tril triu true_divide trunc vdot where zeros
-from_dlpack
+from_dlpack angle complex64 cross expand_dims fmax fmin gcd hypot isneginf isposinf isreal lcm lib logaddexp2 nextafter signbit split square
+zeros_like
 """.split())  # noqa: SIM905
 
-METHODS = {"add.reduce", "add.at"}
+METHODS = {"add.reduce", "add.at", "lib.stride_tricks.as_strided"}
 """Methods of its functions that cupy has; reduce and accumulate are there for sums and products only."""
 
 OWN = {"cuda"}

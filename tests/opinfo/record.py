@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from minigrad.autograd.graph import saved_tensors_hooks
+from minigrad.dtypes import BY_NAME
 from minigrad.scoreboard import ops
 from minigrad.state import Watcher, current, using
 
@@ -36,7 +37,7 @@ class Rows(Watcher):
 
 def dtype_of(name):
     """The dtype that an entry is looked at in: float64, or the first that it has."""
-    return next(d for d in ("float64", "complex128", "int64", "bool") if getattr(torch, d) in ENTRIES[name].supported_dtypes("cpu"))
+    return next(d for d in ("float64", *BY_NAME) if getattr(torch, d) in ENTRIES[name].supported_dtypes("cpu"))
 
 
 def measured(name):
