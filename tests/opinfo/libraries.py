@@ -111,7 +111,9 @@ class Minigrad:
     @staticmethod
     @contextmanager
     def quiet():
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # what torch warns of, too
+            yield
 
 
 def named(path, module=minigrad):
