@@ -105,6 +105,9 @@ def _inferred(data: Any, host: Any) -> dtype:
     if kind == "O":
         msg = f"could not infer dtype of {type(data).__name__}"
         raise UsageError(msg)
+    if kind in "US":
+        msg = "too many dimensions 'str'"  # as torch says it: a string is a sequence
+        raise ValueError(msg)
     if kind in "iu":
         return int64
     if kind == "c":
