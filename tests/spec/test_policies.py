@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import sim
+from minigrad import nn, sim
 from minigrad.autograd import Function
 from minigrad.autograd.graph import save_on_cpu, saved_tensors_hooks
 from minigrad.errors import CheckpointError, UsageError
 from minigrad.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+from minigrad.fx.experimental.proxy_tensor import make_fx
 from minigrad.memory import saved_residuals
 from minigrad.nn import functional as F
 from minigrad.ops import aten
@@ -24,8 +26,11 @@ from minigrad.utils.checkpoint import (
     checkpoint_policies,
     create_selective_checkpoint_contexts,
     is_recomputing,
+    set_checkpoint_remat,
 )
 from tests.spec.instruments import Alive, OpsByLevel, Packed, no_garbage, nth, sin_sin, t, watching
+from tests.spec.test_checkpoint import BODIES
+from tests.spec.test_checkpoint import TRANSFORMS as ALL_TRANSFORMS
 
 MUST_SAVE, RECOMPUTE, OFFLOAD = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE,
                                  CheckpointPolicy.MUST_CPU_OFFLOAD)
@@ -80,6 +85,42 @@ def test_a_saved_op_runs_once_and_the_value_is_the_plain_programs(transform, dev
     assert (again, all_again > once) == (once, True)
 
 
+def at_random(seed):
+    """A policy that says anything."""
+    rng = np.random.default_rng(seed)
+    return lambda ctx, op, *args, **kwargs: CheckpointPolicy(int(rng.integers(len(CheckpointPolicy))))
+
+
+def hooked(f):
+    def inside(x):
+        with saved_tensors_hooks(lambda s: s * 2, lambda s: s / 2):
+            return f(x)
+    return inside
+
+
+overwriting = partial(selective, allow_cache_entry_mutation=True)
+WRAPS = {
+    "all": lambda f: overwriting(f, everything),
+    "some in some": lambda f: overwriting(lambda x: overwriting(f, at_random(5))(x) * 1, at_random(4)),
+    "all in hooks": lambda f: hooked(overwriting(f, everything)),
+    "all in a region": lambda f: lambda x: checkpoint(lambda x: overwriting(f, everything)(x) * 1, x),
+    "a region in some": lambda f: overwriting(lambda x: checkpoint(f, x) * 1, at_random(6)),
+}
+
+
+@pytest.mark.parametrize("remat", ["first", "every"])
+@pytest.mark.parametrize("wrap", WRAPS)
+@pytest.mark.parametrize("transform", ALL_TRANSFORMS)
+def test_with_a_policy_every_program_means_the_plain_program(transform, wrap, remat):
+    """[NOTE selective-policies] C10: whatever the policy says, of bodies that write, capture and nest too."""
+    derive, x = ALL_TRANSFORMS[transform], t(0.7)
+    for name, f in BODIES.items():
+        with set_checkpoint_remat("first"):
+            plain = derive(f)(x).tolist()
+        with set_checkpoint_remat(remat):
+            assert derive(WRAPS[wrap](f))(x).tolist() == pytest.approx(plain, rel=1e-11), name
+
+
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_the_rest_runs_again_once_for_each_level(order, device):
     """[NOTE selective-policies] The first sine is one of order + 1; the last is after the last save, and stops the run."""
@@ -120,6 +161,25 @@ def test_with_every_the_region_keeps_what_the_policy_says_and_nothing_else(order
     assert tanhs == 1
 
 
+def test_with_every_what_the_policy_keeps_is_added_to_one_array_for_each_order(device):
+    """[NOTE selective-policies] [NOTE remat-every] To differentiate f, grad f, grad grad f."""
+    x = t([0.7, -0.3], device=device)
+    kept = [[saved_residuals(lambda x, p=policy: checkpoint(
+        body, x, remat="every", context_fn=partial(create_selective_checkpoint_contexts, p)), x, order=order, level=1).arrays
+        for order in range(3)] for policy in ([], SAVE_TANH)]
+    assert kept == [[1, 2, 3], [2, 3, 4]]
+
+
+@pytest.mark.parametrize(("order", "policy", "tanhs"), [(1, SAVE_TANH, 1), (2, SAVE_TANH, 1), (1, [], 2), (2, [], 3)])
+def test_a_trace_has_what_is_kept_once(order, policy, tanhs, device):
+    """[NOTE selective-policies] [NOTE traces-are-pure] And gives the derivative at other inputs too."""
+    x, other = t(0.7, device=device), t(-1.2, device=device)
+    traced = make_fx(nth(order, selective(body, policy)))(x)
+    names = [node.target.__name__ for node in traced.graph.nodes if node.op == "call_function"]
+    assert names.count("tanh") == tanhs
+    assert traced(other).item() == pytest.approx(nth(order, body)(other).item(), rel=1e-12)
+
+
 # ---------------------------------------------------------------- known by how, not by when
 def test_a_run_that_does_less_still_finds_what_is_kept(device):
     """[NOTE kept-by-value] Statistics of the forward alone: the second tanh of the forward is the first of the second run."""
@@ -141,6 +201,19 @@ def test_a_run_that_computes_something_else_is_not_given_what_is_kept(device):
     y = selective(lambda x: mg.sin(x * factor[0]), everything)(x)
     factor[0] = 3.0
     assert mg.autograd.grad(y, x)[0].item() == pytest.approx(2 * math.cos(2.1), rel=1e-12)  # as without a policy
+
+
+def test_a_cast_that_the_forward_alone_found_ready_is_no_error():
+    """[NOTE kept-by-value] [NOTE autocast] The second run casts, and computes again what it does not find (pytorch/pytorch#193338)."""
+    x = mg.tensor([[0.5, -1.0]], requires_grad=True)
+    layer = nn.Linear(2, 2, bias=False)
+
+    def derivative(region):
+        with mg.autocast("cpu", mg.float16):
+            y = region(region(x))
+        return mg.autograd.grad(y.to(mg.float32).sum(), x)[0].tolist()
+
+    assert derivative(selective(lambda x: layer(x).sin(), [aten.mm.default])) == derivative(lambda x: layer(x).sin())
 
 
 def test_training_statistics_are_updated_once_under_a_policy_that_saves_all(device):
