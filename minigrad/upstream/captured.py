@@ -8,6 +8,8 @@ Upstream: closure conversion would find the same tensors before the region runs.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from threading import local
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +26,24 @@ if TYPE_CHECKING:
     from .layers import Layers
 
 
+class _Program(local):
+    runs = True
+
+
+program = _Program()
+"""Whether what is called is called by the program: not where a tensor is taken apart, or another put in its place."""
+
+
+@contextmanager
+def bookkeeping() -> Iterator[None]:
+    """Call torch for our own purposes."""
+    before, program.runs = program.runs, False
+    try:
+        yield
+    finally:
+        program.runs = before
+
+
 class Notes(TorchFunctionMode):
     """The layers of the tensors that a forward meets, for as long as those are alive; None for what it made itself."""
 
@@ -33,8 +53,9 @@ class Notes(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        for x in _tensors((args, *kwargs.values())):
-            self.note(x)
+        with bookkeeping():
+            for x in _tensors((args, *kwargs.values())):
+                self.note(x)
         out = func(*args, **kwargs)
         for x in _tensors((out,)):
             self.known.setdefault(x, None)
@@ -60,7 +81,8 @@ class Again(TorchFunctionMode):
         self.fresh = WeakTensorKeyDictionary()
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        args, kwargs = tree_map_only(torch.Tensor, self.again, (args, kwargs or {}))
+        with bookkeeping():
+            args, kwargs = tree_map_only(torch.Tensor, self.again, (args, kwargs or {}))
         return func(*args, **kwargs)
 
     def again(self, x: torch.Tensor) -> torch.Tensor:

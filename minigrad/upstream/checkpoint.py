@@ -9,8 +9,10 @@ import torch
 import torch.utils.checkpoint
 from torch.utils.checkpoint import noop_context_fn
 
+from .captured import bookkeeping
 from .frames import Frame, Settings
 from .private import debug_contexts, metadata, untraced
+from .remat import every
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +29,7 @@ def checkpoint(
     debug: bool = False,
     early_stop: bool = True,
     preserve_rng_state: bool = True,
+    remat: str = "first",
     **kwargs: Any,
 ) -> Any:
     """Call function, keep nothing of what it saves, and run it again where a backward needs that: at any level of torch.func.
@@ -40,6 +43,8 @@ def checkpoint(
         debug: log the ops of both runs, and print them in a CheckpointError
         early_stop: stop a recomputation as soon as all that is needed is there
         preserve_rng_state: draw the same random numbers when it runs again
+        remat: "first" keeps what the backward of the region saves, "every" makes that backward a region too: of order k the
+            inputs and k cotangents are kept, and the function has run k + 1 times
         **kwargs: more arguments, treated alike
 
     Raises:
@@ -49,6 +54,9 @@ def checkpoint(
     Source: torch.utils.checkpoint.checkpoint
 
     """
+    if remat not in ("first", "every"):
+        msg = f"remat must be 'first' or 'every', found {remat!r}."
+        raise ValueError(msg)
     if use_reentrant:
         return torch.utils.checkpoint.checkpoint(
             function, *args, use_reentrant=True, context_fn=context_fn, determinism_check=determinism_check, debug=debug,
@@ -57,7 +65,9 @@ def checkpoint(
         return function(*args, **kwargs)
     here, settings = _settings(
         context_fn, determinism_check, debug=debug, early_stop=early_stop, preserve_rng_state=preserve_rng_state)
-    return Frame(function, args, kwargs, settings).run(here, args, kwargs)
+    with bookkeeping():
+        frame = Frame(function, args, kwargs, settings)
+    return (every if remat == "every" else Frame.run)(frame, here, args, kwargs)
 
 
 def _settings(context_fn: Any, determinism_check: str, *, debug: bool, early_stop: bool,

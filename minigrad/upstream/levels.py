@@ -178,17 +178,17 @@ class Stack:
         return self.dual or not all(level.alive for level in self.levels)
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Enter levels like these, from below every transform."""
+    def entered(self, floor: int = 0) -> Iterator[None]:
+        """Enter levels like these, from the lowest ones, which are there."""
         grad_mode, forward_mode = torch.is_grad_enabled(), is_forward_mode()
-        known, _known.levels = _known.levels, {}
+        known, _known.levels = _known.levels, {n: one for n, one in _known.levels.items() if n <= floor}
         with ExitStack() as exits:
             exits.callback(setattr, _known, "levels", known)
             exits.callback(torch.set_grad_enabled, grad_mode)
             exits.callback(set_forward_mode, forward_mode)
             if self.dual and not dual_level():
                 exits.enter_context(forward_ad.dual_level())
-            for enter, leave in self._again:
+            for enter, leave in self._again[floor:]:
                 enter()
                 exits.callback(leave)
             set_forward_mode(self._forward_mode)

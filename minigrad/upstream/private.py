@@ -10,6 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch._functorch.autograd_function
 import torch._functorch.eager_transforms
 import torch._functorch.pyfunctorch
 import torch.nn.utils.stateless
@@ -61,6 +62,10 @@ TABLE = {
     "graph_task": ("_C._current_graph_task_id", "which backward run asks"),
     "graph_group": ("_C._get_graph_exec_group", "the GraphExecGroup whose runs count as one"),
     "engine": ("autograd.Variable._execution_engine", "queue_callback: to drop at its end what a run did not use"),
+    # ------------------------------------------------------------ remat="every"
+    "single_level": ("_functorch.autograd_function.enable_single_level_autograd_function", "to make a node of one level"),
+    "single_level_function": ("autograd.function._SingleLevelFunction", "its class"),
+    "sequence_number": ("_C._autograd._get_sequence_nr", "the age of nodes tells what is a region's own"),
     # ------------------------------------------------------------ dispatch state and modes
     "DispatchKey": ("_C.DispatchKey", "the keys that functorch includes and excludes"),
     "DispatchKeySet": ("_C.DispatchKeySet", "sets of them"),

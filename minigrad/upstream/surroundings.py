@@ -28,7 +28,7 @@ class Surroundings:
         self.context = copy_context()
         self._device = device_type_of(*leaves)
         self._autocast = autocast_settings(self._device)
-        self._modes = [*dispatch_modes(), *function_modes()]
+        self._modes = [mode for mode in (*dispatch_modes(), *function_modes()) if not getattr(mode, "of_one_run", False)]
         self._swaps = _swaps()
         self._random = Streams(self._device, leaves) if preserve_rng_state else None
 

@@ -75,7 +75,8 @@ upstream.private upstream.replaced
 upstream.levels upstream.surroundings upstream.effects
 upstream.layers
 upstream.hooks upstream.captured
-upstream.frames upstream.offload
+upstream.reads upstream.frames upstream.offload
+upstream.remat
 upstream.checkpoint
 upstream
 scoreboard.ops scoreboard.judge scoreboard.programs scoreboard.nestings scoreboard.report +

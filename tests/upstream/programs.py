@@ -225,12 +225,21 @@ def region(f):
     return lambda *args, **kwargs: checkpoint(f, *args, use_reentrant=False, **kwargs)
 
 
+def region_of_every_order(f):
+    return lambda *args, **kwargs: checkpoint(f, *args, use_reentrant=False, remat="every", **kwargs)
+
+
 offloaded = within(lambda: save_on_cpu(pin_memory=True))  # which copies on the host, too
 hooked = within(lambda: saved_tensors_hooks(lambda x: x.clone().numpy(), torch.from_numpy))
 FEATURES = {
     "checkpoint": region,
+    "checkpoint of every order": region_of_every_order,
     "checkpoint(checkpoint)": lambda f: region(region(f)),
     "save_on_cpu": offloaded,
+    "checkpoint(checkpoint) of every order": lambda f: region_of_every_order(region_of_every_order(f)),
+    "checkpoint(checkpoint of every order)": lambda f: region(region_of_every_order(f)),
+    "save_on_cpu(checkpoint of every order)": lambda f: offloaded(region_of_every_order(f)),
+    "checkpoint of every order(save_on_cpu)": lambda f: region_of_every_order(offloaded(f)),
     "save_on_cpu(checkpoint)": lambda f: offloaded(region(f)),
     "checkpoint(save_on_cpu)": lambda f: region(offloaded(f)),
     "saved_tensors_hooks": hooked,
