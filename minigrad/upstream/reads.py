@@ -3,7 +3,7 @@
     above(x, floor, parts)   a tensor as its parts at a level, and the layers above that, to be put around other parts
     Reads                    while a region runs, note the captured tensors that are differentiated at some level
 
-Upstream: no function of torch knows what a closure holds; lifting it into arguments is what Dynamo does for a higher-order operator.
+Upstream: no function of torch knows what a closure holds; for a higher-order operator Dynamo makes arguments of it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from .captured import Again, _tensors, bookkeeping, program
 from .layers import Batch, dual, one_down
-from .levels import level, tangent_of
-from .private import function_modes, is_batched, is_dead, is_wrapped, level_of, sequence_number, wrap_for_grad
+from .levels import level, standing, tangent_of
+from .private import accumulator, function_modes, is_batched, is_dead, is_wrapped, level_of, sequence_number, wrap_for_grad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,9 +78,12 @@ def storeys(x: torch.Tensor) -> Iterator[torch.Tensor]:
     yield from storeys(one_down(x))
 
 
-def edge(x: torch.Tensor) -> tuple[Any, int]:
-    """A node and an output number; of a leaf, the leaf itself."""
-    return (x, 0) if x.grad_fn is None else (x.grad_fn, x.output_nr)
+def edge(x: torch.Tensor, number: int) -> tuple[Any, int]:
+    """The node and the output number that a tensor has at its level; a leaf has the node that accumulates for it."""
+    if x.grad_fn is not None:
+        return x.grad_fn, x.output_nr
+    with standing(number):
+        return accumulator(x), 0
 
 
 class Reads(TorchFunctionMode):
@@ -116,7 +119,7 @@ class Reads(TorchFunctionMode):
         return out
 
     def _note(self, x: torch.Tensor) -> None:
-        """Note a tensor that some level differentiates and the region did not make; one of a level entered inside means what it wraps."""
+        """Note what some level differentiates and the region did not make; of a level entered inside, what is wrapped."""
         while x not in self._known:
             now = substitute(x)
             if not is_wrapped(now) or (not is_dead(now) and level_of(now) <= self._depth):
@@ -149,7 +152,7 @@ def leads_outside(nodes: list[Any], known: set[tuple[Any, int]], reads: Reads) -
     nodes, seen = list(nodes), set(nodes)
     while nodes:
         for node, nr in nodes.pop().next_functions:
-            if node is None or node in seen or (getattr(node, "variable", node), nr) in known:
+            if node is None or node in seen or (node, nr) in known:
                 continue
             if not reads.is_young(node):
                 return True
@@ -160,4 +163,5 @@ def leads_outside(nodes: list[Any], known: set[tuple[Any, int]], reads: Reads) -
 
 def _has_tangent(x: torch.Tensor) -> bool:
     """Whether a level of forward mode knows a tangent of it."""
-    return any(tangent_of(s, level_of(s)) is not None for s in storeys(x) if is_wrapped(s) and not is_dead(s) and not is_batched(s))
+    tracked = [s for s in storeys(x) if is_wrapped(s) and not is_dead(s) and not is_batched(s)]
+    return any(tangent_of(s, level_of(s)) is not None for s in tracked)

@@ -1,16 +1,17 @@
 """remat="every": the backward of a region is itself a region, so at every order only inputs and cotangents are kept.
 
-    forward    the region runs as every region does; then its outputs are cut off from the graph that they hang on, at each level:
-               one node stands for it, and saves the region's inputs: arguments and what was captured
+    forward    the region runs as every region does; then its outputs are cut off from the graph that they hang on, at each
+               level: one node stands for it, and saves the region's inputs: arguments and what was captured
     backward   B(inputs, cotangents): run the region again on these, and walk down the graph of that one level; B is a region
                of the levels that record while it runs
 
 B is a function of what it is given, so the levels below find their edges in its inputs. Where the level is still there, the
 region runs at it, on aliases of its inputs, where the walk ends; where it has exited, at a fresh one.
 What cannot be cut off is left as it is, and recomputed as remat="first" does: an edge that leads to a tensor which was not
-seen to come in, an intermediate whose gradient is to be retained, an input that was written to, a level of functionalize.
+seen to come in, an intermediate whose gradient is to be retained, an input that was written to, a level of functionalize,
+tangents of a dual level at level 0; and a backward that another thread runs, as nodes have ages within one thread.
 
-Upstream: a higher-order operator for checkpoint, whose rule for grad calls the operator again for its backward; JAX's remat does.
+Upstream: a higher-order operator for checkpoint, whose rule for grad calls that operator again, as JAX's remat does.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ from .reads import Reads, above, edge, is_at, leads_outside
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
+    from weakref import ref
+
+    from .reads import Build
 
 
 def every(frame: Frame, here: AbstractContextManager[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -54,17 +58,21 @@ def every(frame: Frame, here: AbstractContextManager[Any], args: tuple[Any, ...]
     reads = Reads(_tensors((args, kwargs)), frame.depth)
     with reads:
         out = frame.run(here, args, kwargs)
+    if reads.awaited or not reads.unchanged or _is_functional(frame.depth):
+        return out
     cut = Cut()
-    if not reads.awaited and reads.unchanged and not (frame.depth and any(i.key().name == "Functionalize" for i in get_stack())):
-        with bookkeeping(), Entry(Nobody()):  # which lifts the ban of torch.func
-            for number in range(frame.depth + 1):
-                cut.at(Region(frame, (args, kwargs), number, reads), out, reads)
-            return tree_map_only(torch.Tensor, cut.rebuilt, out)
-    return out
+    with bookkeeping(), Entry(Nobody()):  # which lifts the ban of torch.func
+        for number in range(frame.depth + 1):
+            cut.at(Region(frame, (args, kwargs), number, reads.sources), out, reads)
+        return tree_map_only(torch.Tensor, cut.rebuilt, out)
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:
     return [x for x in tree_flatten(tree)[0] if isinstance(x, torch.Tensor)]
+
+
+def _is_functional(depth: int) -> bool:
+    return depth > 0 and any(i.key().name == "Functionalize" for i in get_stack())
 
 
 # ---------------------------------------------------------------- forward
@@ -77,24 +85,14 @@ class Cut:
     def at(self, region: Region, out: Any, reads: Reads) -> None:
         """Let one node stand for the graph of a level between the outputs and the inputs."""
         number = region.number
-        found = region.parts(out)
-        ends = {id(x): (place, x) for place, x in enumerate(found)
-                if is_at(x, number) and x.grad_fn is not None and reads.is_young(x.grad_fn)}
-        parts: list[torch.Tensor] = []
-        region.builds = [above(x, number, parts) for x in reads.inputs]
-        once = {id(x): x for x in parts}
-        region.numbers = [list(once).index(id(x)) for x in parts]
-        inputs = list(once.values())
-        region.flags = [is_at(x, number) and x.requires_grad for x in inputs]
-        region.places = [place for place, _ in ends.values()]
-        old = [x for _, x in ends.values()]
-        region.looks = [region.settings.look(x) for x in old]
-        known = {edge(x) for x, flag in zip(inputs, region.flags, strict=True) if flag}
+        old, inputs = region.ends(out, reads), region.takes(reads.inputs)
+        differentiated = [x for x, flag in zip(inputs, region.flags, strict=True) if flag]
+        known = {edge(x, number) for x in differentiated}
         if not known or leads_outside([x.grad_fn for x in old], known, reads) or _dual(old, number):
             return
         with standing(number), forward_mode_context(mode=False), single_level():
             values = [wrap_for_grad(self.rebuilt(one_down(x)), number) if number else x.detach() for x in old]
-            new = RegionNode.apply(region, values, inputs, *[x for x, flag in zip(inputs, region.flags, strict=True) if flag])
+            new = RegionNode.apply(region, values, inputs, *differentiated)
         self._new.update({id(x): (x, y) for x, y in zip(old, new, strict=True)})
 
     def rebuilt(self, x: torch.Tensor) -> torch.Tensor:
@@ -120,19 +118,41 @@ def _dual(xs: list[torch.Tensor], number: int) -> bool:
 
 
 class Region:
-    """How to run a region again for the graph of one level."""
+    """How to run a region again for the graph of one level; of tensors, it keeps none."""
 
-    def __init__(self, frame: Frame, tree: Any, number: int, reads: Reads) -> None:
+    flags: list[bool]
+    """Which inputs the level differentiates."""
+    _builds: list[Build]
+    _numbers: list[int]
+    _places: list[int]
+    _looks: list[Any]
+
+    def __init__(self, frame: Frame, tree: Any, number: int, sources: list[ref[torch.Tensor]]) -> None:
         self.number = number
-        self.function, self.settings, self.around, self.stack = frame.function, frame.settings, frame.around, frame.stack
-        leaves, self.spec = tree_flatten(tree)
-        self.leaves = [None if isinstance(x, torch.Tensor) else x for x in leaves]
-        self.is_tensor = [isinstance(x, torch.Tensor) for x in leaves]
-        self.sources = reads.sources
-        self.thread = get_ident()
+        self.settings, self.thread = frame.settings, get_ident()
+        self._function, self._around, self._stack = frame.function, frame.around, frame.stack
+        leaves, self._spec = tree_flatten(tree)
+        self._leaves = [(isinstance(x, torch.Tensor), None if isinstance(x, torch.Tensor) else x) for x in leaves]
+        self._sources = sources
 
-    def parts(self, out: Any) -> list[torch.Tensor]:
-        """What the outputs are at this level, in order."""
+    def takes(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        """What the inputs are at this level, each once."""
+        parts: list[torch.Tensor] = []
+        self._builds = [above(x, self.number, parts) for x in inputs]
+        once = {id(x): x for x in parts}
+        self._numbers = [list(once).index(id(x)) for x in parts]
+        self.flags = [is_at(x, self.number) and x.requires_grad for x in once.values()]
+        return list(once.values())
+
+    def ends(self, out: Any, reads: Reads) -> list[torch.Tensor]:
+        """What the outputs are at this level, those that the region gave a history, each once."""
+        ends = {id(x): (place, x) for place, x in enumerate(self._parts(out))
+                if is_at(x, self.number) and x.grad_fn is not None and reads.is_young(x.grad_fn)}
+        self._places = [place for place, _ in ends.values()]
+        self._looks = [self.settings.look(x) for _, x in ends.values()]
+        return [x for _, x in ends.values()]
+
+    def _parts(self, out: Any) -> list[torch.Tensor]:
         found: list[torch.Tensor] = []
         for x in _tensors(out):
             above(x, self.number, found)
@@ -141,34 +161,34 @@ class Region:
     # ------------------------------------------------------------ backward
     def alive(self) -> int:
         """How many levels are as they were, up to this one."""
-        levels = self.stack.levels[:min(self.number, depth())]
+        levels = self._stack.levels[:min(self.number, depth())]
         return next((i for i, one in enumerate(levels) if not one.alive), len(levels))
 
     def again(self, parts: list[torch.Tensor], floor: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Run it with new inputs, the lowest levels being what they are: the outputs at this level, and the inputs there."""
         with standing(floor):
-            return self.around.context.copy().run(self._again, parts, floor)
+            return self._around.context.copy().run(self._again, parts, floor)
 
     def _again(self, parts: list[torch.Tensor], floor: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         with ExitStack() as exits:
-            exits.enter_context(self.around.restored())
-            exits.enter_context(self.stack.entered(floor))
+            exits.enter_context(self._around.restored())
+            exits.enter_context(self._stack.entered(floor))
             exits.enter_context(rerunning())
             with bookkeeping():
                 inputs = [self._input(x, floor) if flag else x for x, flag in zip(parts, self.flags, strict=True)]
-                given = iter([inputs[nr] for nr in self.numbers])
-                new = [build(given) for build in self.builds]
+                given = iter([inputs[nr] for nr in self._numbers])
+                new = [build(given) for build in self._builds]
             again = exits.enter_context(Again(Notes()))
-            for source, x in zip(self.sources, new, strict=True):
+            for source, x in zip(self._sources, new, strict=True):
                 if (old := source()) is not None:
                     again.fresh[old] = x
                 again.fresh[x] = x
             exits.enter_context(Entry(Own(self.number)))
             exits.enter_context(self.settings.again or nullcontext())
             arguments = iter(new)
-            leaves = [next(arguments) if is_tensor else x for x, is_tensor in zip(self.leaves, self.is_tensor, strict=True)]
-            args, kwargs = tree_unflatten(leaves, self.spec)
-            return self._checked(self.parts(self.function(*args, **kwargs))), inputs
+            leaves = [next(arguments) if is_tensor else x for is_tensor, x in self._leaves]
+            args, kwargs = tree_unflatten(leaves, self._spec)
+            return self._checked(self._function(*args, **kwargs)), inputs
         msg = "torch.utils.checkpoint: the context of the recomputation suppressed an exception"
         raise RuntimeError(msg)
 
@@ -181,11 +201,12 @@ class Region:
             x.requires_grad = True
             return x
 
-    def _checked(self, found: list[torch.Tensor]) -> list[torch.Tensor]:
-        ends = [found[place] for place in self.places if place < len(found)]
+    def _checked(self, out: Any) -> list[torch.Tensor]:
+        parts = self._parts(out)
+        ends = [parts[place] for place in self._places if place < len(parts)]
         now = [self.settings.look(x) if x.requires_grad else "no history" for x in ends]
-        if now != self.looks:
-            raise CheckpointError(_DIFFERENT.format(number=self.number, was=self.looks, now=now))
+        if now != self._looks:
+            raise CheckpointError(_DIFFERENT.format(number=self.number, was=self._looks, now=now))
         return ends
 
 
