@@ -108,7 +108,7 @@ from .ops.shape import (
 )
 from .ops.softmax import log_softmax as log_softmax, logsumexp as logsumexp, softmax as softmax
 from .ops.subscript import index_put as index_put
-from . import autograd as autograd, func as func, linalg as linalg
+from . import autograd as autograd, func as func
 from .autograd import (
     enable_grad as enable_grad, is_grad_enabled as is_grad_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled,
     shallow_detach as shallow_detach,
@@ -160,6 +160,10 @@ __version__ = "0.1.0"
 
 
 _LATE = {
+    "det": ".linalg", "slogdet": ".linalg", "matrix_exp": ".linalg", "matrix_power": ".linalg",
+    "logdet": ".ops.determinants", "cholesky": ".ops.formerly", "inverse": ".ops.formerly", "lu": ".ops.formerly",
+    "lu_solve": ".ops.formerly", "pinverse": ".ops.formerly", "qr": ".ops.formerly", "svd": ".ops.formerly",
+    "cholesky_solve": ".ops.solving", "cholesky_inverse": ".ops.solving", "lu_unpack": ".ops.solving",
     "is_anomaly_enabled": ".autograd.anomaly_mode", "is_anomaly_check_nan_enabled": ".autograd.anomaly_mode",
     "inference_mode": ".autograd.inference_mode", "is_inference_mode_enabled": ".autograd.inference_mode",
     "is_inference": ".autograd.inference_mode",
@@ -177,8 +181,8 @@ def __getattr__(name: str) -> object:
         from importlib import import_module  # noqa: PLC0415  only then
 
         return getattr(import_module(_LATE[name], __name__), name)
-    if name in ("_C", "_functorch", "_vmap_internals", "amp", "cuda", "fx", "memory", "nn", "overrides", "sim", "special",
-                "testing", "tracing", "utils"):
+    if name in ("_C", "_functorch", "_vmap_internals", "amp", "cuda", "fft", "fx", "linalg", "memory", "nn", "overrides", "sim",
+                "special", "testing", "tracing", "utils"):
         from importlib import import_module  # noqa: PLC0415  only then
 
         return import_module(f".{name}", __name__)

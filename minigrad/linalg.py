@@ -1,12 +1,36 @@
-"""Norms and products under torch's name for them.  Source: torch.linalg."""
+"""Linear algebra under torch's names.  Source: torch.linalg."""
 
 from .modes import publish
+from .ops.determinants import det, slogdet
 from .ops.linalg import matmul
 from .ops.norm import matrix_norm, vector_norm
 from .ops.norm import of_vector_or_matrix as norm
 from .ops.products import cross, vander, vecdot
 from .ops.shape import diagonal
+from .ops.solving import (
+    cholesky,
+    cholesky_ex,
+    inv,
+    inv_ex,
+    lu,
+    lu_factor,
+    lu_factor_ex,
+    lu_solve,
+    matrix_power,
+    multi_dot,
+    solve,
+    solve_ex,
+    solve_triangular,
+    tensorinv,
+    tensorsolve,
+)
+from .ops.spectra import cond, eigh, eigvalsh, matrix_exp, matrix_rank, pinv, qr, svd, svdvals
 
-__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "norm", "vander", "vecdot", "vector_norm"]
+__all__ = [
+    "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "inv_ex", "lu", "lu_factor",
+    "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm",
+    "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve",
+    "vander", "vecdot", "vector_norm",
+]
 
 publish(globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -72,6 +73,16 @@ def _or_not_implemented(f: Any) -> Any:
             return NotImplemented
     compare.__name__ = f.__name__
     return compare
+
+
+def _late(name: str, module: str) -> Any:
+    """A method that few programs use, whose module is imported when one does."""
+    def method(x: Tensor, *args: Any, **options: Any) -> Any:
+        return getattr(import_module(f".ops.{module}", __package__), name)(x, *args, **options)
+
+    method.__name__ = name
+    method.__doc__ = f"Source: torch.Tensor.{name}."
+    return method
 
 
 # ---------------------------------------------------------------- operators: the rows themselves, for speed
@@ -344,6 +355,22 @@ T.addr_ = in_place(products.addr, "addr_", reads_input=False)
 T.renorm_ = in_place(products.renorm, "renorm_")
 T.addmm_ = in_place(linalg.addmm, "addmm_", reads_input=False)
 T.baddbmm_ = in_place(linalg.baddbmm, "baddbmm_", reads_input=False)
+
+# ---------------------------------------------------------------- systems of equations and factors of matrices
+T.det = _late("det", "determinants")
+T.slogdet = _late("slogdet", "determinants")
+T.logdet = _late("logdet", "determinants")
+T.matrix_power = _late("matrix_power", "solving")
+T.cholesky_solve = _late("cholesky_solve", "solving")
+T.cholesky_inverse = _late("cholesky_inverse", "solving")
+T.matrix_exp = _late("matrix_exp", "spectra")
+T.cholesky = _late("cholesky", "formerly")
+T.inverse = _late("inverse", "formerly")
+T.lu = _late("lu", "formerly")
+T.lu_solve = _late("lu_solve", "formerly")
+T.pinverse = _late("pinverse", "formerly")
+T.qr = _late("qr", "formerly")
+T.svd = _late("svd", "formerly")
 
 # ---------------------------------------------------------------- random numbers
 T.bernoulli = random.bernoulli

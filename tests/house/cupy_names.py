@@ -8,10 +8,11 @@ isnan less less_equal linspace log log10 log1p log2 logaddexp logical_and logica
 moveaxis multiply nan nan_to_num nansum negative not_equal power prod real reciprocal remainder repeat result_type rint roll round searchsorted
 sign sin sinh sqrt squeeze stack subtract sum swapaxes take take_along_axis tan tanh tile transpose tril triu true_divide trunc vdot where zeros
 from_dlpack angle complex64 cross expand_dims fmax fmin gcd hypot isneginf isposinf isreal lcm lib logaddexp2 nextafter signbit split square
-zeros_like
+zeros_like fft linalg ones
 """.split())  # noqa: SIM905
 
-METHODS = {"add.reduce", "add.at", "lib.stride_tricks.as_strided"}
+METHODS = {"add.reduce", "add.at", "lib.stride_tricks.as_strided", "fft.fftn", "fft.ifftn", "fft.irfftn", "fft.rfftn",
+           "linalg.cholesky", "linalg.eigh", "linalg.inv", "linalg.qr", "linalg.solve", "linalg.svd"}
 """Methods of its functions that cupy has; reduce and accumulate are there for sums and products only."""
 
 OWN = {"cuda"}

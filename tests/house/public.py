@@ -8,6 +8,7 @@ import minigrad
 import minigrad.autograd.forward_ad
 import minigrad.autograd.functional
 import minigrad.autograd.graph
+import minigrad.fft
 import minigrad.func
 import minigrad.fx
 import minigrad.fx.experimental.proxy_tensor
@@ -31,7 +32,7 @@ def of(module):
 
 NAMESPACES = {module.__name__: of(module) for module in (
     minigrad, minigrad.func, minigrad.autograd, minigrad.autograd.graph, minigrad.autograd.functional,
-    minigrad.autograd.forward_ad, minigrad.linalg, minigrad.special, minigrad.fx,
+    minigrad.autograd.forward_ad, minigrad.linalg, minigrad.special, minigrad.fft, minigrad.fx,
     minigrad.fx.experimental.proxy_tensor,
     minigrad.utils.checkpoint, minigrad.nn, minigrad.nn.functional, minigrad.nn.init, minigrad.nn.utils, minigrad.testing)}
 

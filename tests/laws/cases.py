@@ -12,9 +12,10 @@ import minigrad
 from minigrad import func
 from minigrad.backend import device as find_device
 from minigrad.dtypes import BY_NAME, bool_, int64
+from minigrad.ops import factors
 
 from .rows import TABLE
-from .samples import COMPLEX, CONSTANT, HERE, OWN, PASSIVE, REFUSES_DERIVATIVE, SAMPLES, THERE, Draw
+from .samples import COMPLEX, CONSTANT, FACTORS, HERE, HERMITIAN, OWN, PASSIVE, REFUSES_DERIVATIVE, SAMPLES, THERE, Draw
 
 
 class Case:
@@ -40,7 +41,7 @@ class Case:
             return bool_ if x.kind == "mask" else int64
         if x.kind == "complex":
             return self.dtype.to_complex()
-        return self.dtype if x.kind == "number" else self.dtype.to_real()
+        return self.dtype if x.kind == "number" or (x.kind == "definite" and not x.more) else self.dtype.to_real()
 
     def arrays(self, seed):
         """The arguments with an array for every draw."""
@@ -49,8 +50,12 @@ class Case:
 
     def tensors(self, seed, device):
         """The arguments with a tensor for every draw."""
-        return [tensor(a, self.kind_of(x), device) if isinstance(x, Draw) else a
-                for x, a in zip(self.args, self.arrays(seed), strict=True)]
+        return self.factored([tensor(a, self.kind_of(x), device) if isinstance(x, Draw) else a
+                              for x, a in zip(self.args, self.arrays(seed), strict=True)])
+
+    def factored(self, args):
+        """The arguments, the factors among them those of the first."""
+        return [args[0], *factors.constant_factor(args[0]), *args[3:]] if self.name in FACTORS else args
 
     @property
     def floating(self):
@@ -75,8 +80,8 @@ class Case:
         def f(*xs):
             given = list(args)
             for i, x in zip(positions, xs, strict=True):
-                given[i] = x
-            out = self.call(*given, **params)
+                given[i] = (x + x.mH) / 2 if self.args[i].kind == "definite" and self.name in HERMITIAN else x
+            out = self.call(*self.factored(given), **params)
             outs = (out,) if self.op.outs == 1 else tuple(out)
             return tuple(y for y in outs if y.dtype.differentiable)
         return f

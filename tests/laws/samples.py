@@ -25,7 +25,7 @@ class Draw:
 
     @property
     def floating(self):
-        return self.kind not in ("index", "permutation", "mask", "integer")
+        return self.kind not in ("index", "permutation", "mask", "integer", "pivots")
 
     def draw(self, rng, *, is_complex=False):
         """A numpy array in double precision; int64 and bool where the kind is no number."""
@@ -43,14 +43,33 @@ class Draw:
                 ..., :self.shape[-1]]
         if self.kind == "integer":
             return rng.integers(1, 9, self.shape) * sign.astype(int)
+        if self.kind == "definite":
+            return _definite(rng, self.shape[-1], is_complex=is_complex and not self.more)
+        if self.kind == "pivots":  # counted from 1, none above its own row
+            return np.array([rng.integers(k + 1, self.shape[-1] + 1) for k in range(self.shape[-1])])
         assert self.kind == "mask", self.kind
         if "half" in self.more:  # as many true ones in every sample
             return rng.permuted(np.arange(self.shape[-1]) % 2 == 0)
         return rng.random(self.shape) < 0.6
 
 
+def _definite(rng, n, *, is_complex):
+    """A Hermitian, positive definite matrix, its eigenvalues well apart."""
+    q, _ = np.linalg.qr(rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if is_complex else 0))
+    x = q * (1 + np.arange(n)) @ q.conj().T
+    return (x + x.conj().T) / 2
+
+
 def real(*shape):
     return Draw("real", shape)
+
+
+def definite(n, *more):
+    return Draw("definite", (n, n), *more)
+
+
+def pivots(n):
+    return Draw("pivots", (n,))
 
 
 def number(*shape):
@@ -400,6 +419,44 @@ SAMPLES = {
         ((real(2, 3, 4), real(2, 3, 4), real(2, 3, 2), None), {"is_causal": True, "scale": 0.5}),
         ((real(2, 3, 4), real(2, 5, 4), real(2, 5, 4), real(3, 5)), {"is_causal": False, "scale": 0.5})],
     "attention.safe_softmax": along(),
+    # ------------------------------------------------------------ factors of matrices
+    "factors.factor": [((number(3, 3),), {}), ((real(4, 2),), {}), ((real(2, 4),), {})],
+    "factors.constant_factor": [((number(3, 3),), {})],
+    "factors.lu_row": [((number(3, 3),), {}), ((real(4, 2),), {}), ((real(2, 4),), {})],
+    "factors.order_matrix": [((pivots(3), real(3, 3)), {"m": 3})],
+    "factors.add_eye": [((number(3, 3),), {})],
+    "factors.solve_triangle": [((definite(3), number(3, 2)), {"upper": False, "left": True, "unit": False}),
+                               ((definite(3), number(2, 3)), {"upper": True, "left": False, "unit": True})],
+    "factors._solved": [((definite(3), definite(3), pivots(3), number(3, 2)), {"adjoint": False, "vector": False}),
+                        ((definite(3), definite(3), pivots(3), number(3)), {"adjoint": True, "vector": True})],
+    "factors.inverse": [((definite(3),), {})],
+    "factors.lu_solve_row": [((definite(3), pivots(3), number(3, 2)), {"left": True, "adjoint": False}),
+                             ((definite(3), pivots(3), number(2, 3)), {"left": False, "adjoint": True})],
+    "definite.cholesky_row": [((definite(3),), {"upper": False}), ((definite(3, "real"),), {"upper": True})],
+    "definite.cholesky_solve_row": [((number(3, 2), definite(3)), {"upper": False}),
+                                   ((number(3, 2), definite(3)), {"upper": True})],
+    "definite.cholesky_inverse_row": [((definite(3),), {"upper": False}), ((definite(3),), {"upper": True})],
+    "determinants._regular": [((number(3, 3),), {})],
+    "determinants._det_of": [((definite(3), pivots(3)), {})],
+    "determinants._det": [((definite(3), definite(3), pivots(3)), {})],
+    "determinants._slogdet": [((definite(3), definite(3), pivots(3)), {})],
+    "spectra._qr": [((real(3, 3),), {"mode": "reduced"}), ((real(4, 2),), {"mode": "reduced"}),
+                    ((real(2, 4),), {"mode": "complete"})],
+    "spectra._eigh": [((definite(3, "real"),), {"uplo": "L"}), ((definite(3, "real"),), {"uplo": "U"})],
+    "spectra._svd": [((real(3, 3),), {"full": False}), ((real(4, 2),), {"full": False}), ((real(2, 4),), {"full": False})],
+    "spectra._pinv": [((number(3, 2), 0.0, 1e-12), {"hermitian": False}), ((definite(3), 0.0, 1e-12), {"hermitian": True})],
+    "spectra._matrix_exp": [((number(3, 3),), {})],
+    "spectra._size": [((number(3, 3),), {})],
+    # ------------------------------------------------------------ Fourier transforms
+    "fourier._c2c": [((cplx(3, 4),), {"dims": (1,), "norm": "none", "forward": True}),
+                     ((cplx(2, 3, 4),), {"dims": (0, 2), "norm": "root", "forward": False}),
+                     ((cplx(3, 4),), {"dims": (1, 0), "norm": "all", "forward": True})],
+    "fourier._r2c": [((real(3, 4),), {"dims": (1,), "norm": "none", "onesided": True}),
+                     ((real(3, 5),), {"dims": (0, 1), "norm": "root", "onesided": True}),
+                     ((real(3, 5),), {"dims": (0,), "norm": "all", "onesided": False})],
+    "fourier._c2r": [((cplx(3, 3),), {"dims": (1,), "norm": "none", "n": 4}),
+                     ((cplx(3, 3),), {"dims": (0, 1), "norm": "root", "n": 5}),
+                     ((cplx(2, 3),), {"dims": (0,), "norm": "all", "n": 2})],
     # ------------------------------------------------------------ random numbers: probabilities that meet their draw
     "random._bernoulli": [((unit(2, 3), unit(2, 3)), {})],
     "random._multinomial": [((unit(2, 4), unit(2, 3)), {"num_samples": 3, "replacement": True}),
@@ -412,7 +469,13 @@ REFUSES_DERIVATIVE = {"pointwise.floor_divide": "derivative for aten::floor_divi
 PASSIVE = {"normalization._batch_norm": (3, 4)}
 """Floating inputs of rows with one rule for all, that this rule refuses to differentiate."""
 
-CONSTANT = {"loss._nll_backward": (3,)}
+HERMITIAN = {"definite.cholesky_row", "spectra._eigh", "spectra._pinv"}
+"""Rows that read one triangle of a Hermitian matrix, and are differentiated as functions of such matrices."""
+
+FACTORS = {"factors._solved", "determinants._det", "determinants._slogdet"}
+"""Rows whose second and third inputs are the LU factors of the first, and constants to derivatives."""
+
+CONSTANT = {"factors._solved": (1,), "determinants._det": (1,), "determinants._slogdet": (1,), "loss._nll_backward": (3,)}
 """Inputs that are outputs of another row without a derivative: the total weight does not depend on what is differentiated."""
 
 DYNAMIC = {"indexing._argwhere": (0,), "picking._masked_select": (1,), "picking._repeated": (0,)}

@@ -1,0 +1,61 @@
+"""Linear algebra under the names it had before torch.linalg, which programs still use.
+
+Source: torch.cholesky, torch.inverse, torch.lu, torch.lu_solve, torch.pinverse, torch.qr, torch.svd.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import solving, spectra
+from .creation import new_zeros
+from .linalg import adjoint
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+    from .spectra import QR
+
+
+class SVD(NamedTuple):
+    """What svd returns, V and not its adjoint.  Source: torch.return_types.svd."""
+
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
+
+def cholesky(x: Tensor, upper: bool = False) -> Tensor:
+    """As linalg.cholesky.  Source: torch.cholesky."""
+    return solving.cholesky(x, upper=upper)
+
+
+def inverse(x: Tensor) -> Tensor:
+    """As linalg.inv.  Source: torch.inverse."""
+    return solving.inv(x)
+
+
+def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """As linalg.lu_factor; with get_infos as lu_factor_ex.  Source: torch.lu."""
+    return solving.lu_factor_ex(x, pivot=pivot) if get_infos else solving.lu_factor(x, pivot=pivot)
+
+
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803  torch's names
+    """As linalg.lu_solve, the right side first.  Source: torch.lu_solve."""
+    return solving.lu_solve(LU_data, LU_pivots, b)
+
+
+def pinverse(x: Tensor, rcond: float = 1e-15) -> Tensor:
+    """As linalg.pinv.  Source: torch.pinverse."""
+    return spectra.pinv(x, rcond)
+
+
+def qr(x: Tensor, some: bool = True) -> QR:
+    """As linalg.qr.  Source: torch.qr."""
+    return spectra.qr(x, "reduced" if some else "complete")
+
+
+def svd(x: Tensor, some: bool = True, compute_uv: bool = True) -> SVD:
+    """As linalg.svd; without compute_uv zeros for U and V.  Source: torch.svd."""
+    u, s, vh = spectra.svd(x, full_matrices=not some)
+    v = adjoint(vh)
+    return SVD(u, s, v) if compute_uv else SVD(new_zeros(u, u.shape), s, new_zeros(v, v.shape))
