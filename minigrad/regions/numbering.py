@@ -79,6 +79,8 @@ class Numbers:
             return self.memory(x), place, x.value.shape, x.value.strides, x.dtype
         if isinstance(x, (tuple, list)):
             return tuple([self._said(y) for y in x])
+        if isinstance(x, slice):
+            return slice, x.start, x.stop, x.step
         if isinstance(x, Generator):
             return x, stream_of(x).place
         if isinstance(x, HOST_ARRAY):

@@ -12,7 +12,6 @@ Upstream: _CachingTorchDispatchMode and _CachedTorchDispatchMode in torch/utils/
 
 from __future__ import annotations
 
-from functools import wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -78,16 +77,19 @@ class Kept:
         self.values: dict[int, KeptValue | None] = {}
         """None stands for what cannot be kept."""
         self.outs: dict[int, int] = {}
-        """How many outputs a call has of which one is kept."""
+        """How many outputs each call of the forward has."""
         self.ended: int | None = None
         """The moment the forward ended."""
 
     def found(self, call: int, state: State) -> tuple[Tensor, ...] | None:
         """The outputs of a call, where all of them are kept."""
-        values = [self.values.get(self.numbers.of((call, k))) for k in range(self.outs.get(call, 0))]
-        outs = [value.taken(self, state) for value in values if value is not None]
-        found = tuple([out for out in outs if out is not None])
-        return found if found and len(found) == len(values) else None
+        found: list[Tensor] = []
+        for value in [self.values.get(self.numbers.of((call, k))) for k in range(self.outs.get(call, 0))]:
+            out = None if value is None else value.taken(self, state)
+            if out is None:
+                return None
+            found.append(out)
+        return tuple(found) or None
 
     def overwritten(self, number: int, x: Tensor) -> None:
         """Memory that holds this value is written to: where a run is given what is kept for it, it would write to that."""
@@ -139,6 +141,8 @@ class _Numbering(TorchDispatchMode):
     def __init__(self, kept: Kept, outside: State) -> None:
         self.kept = kept
         self.numbers = kept.numbers
+        self.region = outside.hooks
+        """The hooks of the region's run, which nobody else has."""
         self._above = outside.above
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -264,10 +268,10 @@ def _with(outside: State, mode: _Numbering) -> State:
 
 def knowing_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
     """A region's function that shows its arguments to the mode around it: hooks may give them back in other memory."""
-    @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
-        mode = next((mode for mode in reversed(current().dispatch_modes) if isinstance(mode, _Numbering)), None)
-        if mode is not None:
-            mode.numbers.given((args, kwargs))
+        state = current()
+        for mode in state.dispatch_modes:
+            if isinstance(mode, _Numbering) and mode.region is state.hooks:
+                mode.numbers.given((args, kwargs))
         return function(*args, **kwargs)
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -237,6 +238,17 @@ def test_arguments_that_hooks_gave_back_in_other_memory_are_the_same_arguments(d
     with saved_tensors_hooks(lambda s: s.clone(), lambda s: s.clone()):
         _, tanhs = runs(lambda: grad(selective(lambda x: mg.sin(mg.tanh(x)), SAVE_TANH))(x), "tanh")
     assert tanhs == 1
+
+
+def test_the_arguments_of_regions_inside_are_their_own(device):
+    """[NOTE kept-by-value] Contexts of a program's own, around regions in a region that has no arguments."""
+    x = t(0.7, device=device)
+    inside = partial(checkpoint, mg.tanh, context_fn=lambda: (nullcontext(), nullcontext()))
+    f = lambda: mg.sin(inside(x * 1) * inside(x * 2))
+    x = x.requires_grad_()
+    y = checkpoint(f, context_fn=partial(create_selective_checkpoint_contexts, everything))
+    (plain,) = mg.autograd.grad(mg.sin(mg.tanh(x * 1) * mg.tanh(x * 2)), x)
+    assert mg.autograd.grad(y, x)[0].item() == pytest.approx(plain.item(), rel=1e-12)
 
 
 def test_of_two_equal_values_one_is_kept(device):
