@@ -43,6 +43,7 @@ from .ops import (
     transfer,
 )
 from .ops.inplace import in_place, in_place_view
+from .subclass import inherited
 from .tensor import Tensor
 
 T: Any = Tensor
@@ -558,6 +559,9 @@ T.is_inference = is_inference
 T.is_signed = misc.is_signed
 T.is_nonzero = misc.is_nonzero
 T.is_cuda = property(misc.is_cuda)
+T.as_subclass = misc.as_subclass
+T.__torch_function__ = classmethod(inherited)
+T._make_subclass = staticmethod(misc.make_subclass)  # noqa: SLF001  torch spells it so
 T.is_meta = property(misc.is_meta)
 T.is_cpu = property(misc.is_cpu)
 T.layout = misc.strided

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
 from .state import State, current, show, underneath, using, watched
+from .subclass import SEEN, ask, classes
 from .tensor import Tensor, alias
 
 if TYPE_CHECKING:
@@ -64,8 +65,12 @@ def published(f: Any) -> Any:
     if found is None:
         def call(*args: Any, **kwargs: Any) -> Any:
             if watched and (state := current()).ahead:
-                return meet(call, f, args, kwargs, state)
-            return f(*args, **kwargs)
+                return meet(call, body, args, kwargs, state)
+            return body(*args, **kwargs) if SEEN else f(*args, **kwargs)
+
+        def body(*args: Any, **kwargs: Any) -> Any:
+            types = classes((args, kwargs))
+            return ask(call, args, kwargs, types) if types else f(*args, **kwargs)
 
         found = _PUBLISHED[f] = update_wrapper(call, f)
         found.__published__ = True  # type: ignore[attr-defined]

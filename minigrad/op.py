@@ -29,6 +29,7 @@ from .graph.plan import Plan
 from .graph.record import record, record_binary, record_unary
 from .modes import meet, row_at_base
 from .state import State, below, current, show, tell, using, watched
+from .subclass import ask, classes
 from .tensor import Tensor, base_tensor, fresh, storage_of
 from .views import link
 
@@ -168,8 +169,7 @@ class Op:
         made = self.plans[needs] = Plan(self, tuple(bit == "1" for bit in bin(needs)[3:]))
         return made
 
-    def expand(self, name: str, n: int) -> tuple[str, ...]:
-        return expand(name, n)
+    expand = staticmethod(expand)
 
     def __repr__(self) -> str:
         return f"<row {self.name}>"
@@ -279,7 +279,10 @@ def bind(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         return meet(op.call, op.call, args, params, state)
     top = None
     for x in args:
-        if type(x) is Tensor and x.owner is not None and x.owner is not top:
+        if type(x) is not Tensor:
+            if isinstance(x, Tensor):
+                return ask(op.call, args, params, classes(args))
+        elif x.owner is not None and x.owner is not top:
             if x.owner not in state.levels:
                 return bind(op, tuple(revive(a, state) if type(a) is Tensor else a for a in args), params)
             if top is None or state.levels.index(x.owner) > state.levels.index(top):

@@ -18,7 +18,7 @@ class TorchFunctionMode(Scope, Ahead):
     """Within it, each call that the program writes goes through `__torch_function__`.
 
     `func` is the function called, a composite as the one that it is; a method is the function of its name where there is one.
-    `types` is empty, for there are no subclasses of Tensor.  In its handler a mode is not in force, and none of what runs for
+    `types` is empty; subclasses of Tensor are asked after it.  In its handler a mode is not in force, and none of what runs for
     `func` is a call of the program.  Source: torch.overrides.TorchFunctionMode.
     """
 
@@ -54,8 +54,16 @@ def _get_current_function_mode() -> Any:
     return stack[-1] if stack else None
 
 
-class DisableTorchFunction(Scope):
-    """Within it, no function mode is asked.  Source: torch._C.DisableTorchFunction."""
+class DisableTorchFunctionSubclass(Scope):
+    """Within it, no subclass of Tensor is asked.  Source: torch._C.DisableTorchFunctionSubclass."""
 
     def inside(self, outside: State) -> State:
-        return outside._replace(ahead=tuple([who for who in outside.ahead if not isinstance(who, TorchFunctionMode)]))
+        return outside._replace(plain=True)
+
+
+class DisableTorchFunction(Scope):
+    """Within it, no function mode is asked, and no subclass of Tensor.  Source: torch._C.DisableTorchFunction."""
+
+    def inside(self, outside: State) -> State:
+        others = tuple([who for who in outside.ahead if not isinstance(who, TorchFunctionMode)])
+        return outside._replace(plain=True, ahead=others)

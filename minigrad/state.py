@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import dtypes
 from .backend import CPU, Device
-from .backend import device as find_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +42,8 @@ class State:
     """In inference mode: the levels that will never save what is made. [NOTE inference-mode]"""
     ahead: tuple[Any, ...] = ()
     """Those who are asked about a call before it meets the levels, the innermost last. [NOTE function-modes] [NOTE autocast]"""
+    plain: bool = False
+    """Whether tensors of subclasses are taken for the tensors inside. [NOTE subclasses]"""
     dispatch_modes: tuple[Any, ...] = ()
     """Those who are asked to run what reaches the base, the innermost last. [NOTE dispatch-modes]"""
     above: State | None = None
@@ -166,8 +167,7 @@ def underneath(state: State, **changes: Any) -> State:
 
 def show(state: State | None = None) -> str:
     """The level stack for people: `base < vmap@1 < grad@2`. [NOTE the-stack-is-shown]"""
-    levels = (state or _STATE.get()).levels
-    return " < ".join(["base", *(str(me) for me in levels)])
+    return " < ".join(["base", *map(str, (state or _STATE.get()).levels)])
 
 
 def tell(watchers: tuple[Watcher, ...], event: str, owner: Interpreter | None, subject: Any, detail: Any = None) -> None:
@@ -188,7 +188,7 @@ def get_default_dtype() -> dtypes.dtype:
 
 def set_default_device(device: Device | str) -> None:
     """Set where new tensors are made that name no device, from here on.  Source: torch.set_default_device."""
-    _STATE.set(_STATE.get()._replace(default_device=find_device(device)))
+    _STATE.set(_STATE.get()._replace(default_device=Device(device)))
 
 
 def get_default_device() -> Device:

@@ -14,6 +14,7 @@ Upstream: TensorImpl, at::functorch::TensorWrapper, BatchedTensorImpl.
 from __future__ import annotations
 
 from itertools import count
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from .backend import address, host_array
@@ -145,10 +146,7 @@ class Tensor:
 
     def numel(self) -> int:
         """The number of logical elements."""
-        n = 1
-        for extent in self.shape:
-            n *= extent
-        return n
+        return prod(self.shape)
 
     def __len__(self) -> int:
         if not self.shape:

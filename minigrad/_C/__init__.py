@@ -5,17 +5,20 @@ Source: torch._C.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ..autograd.forward_ad import _fwd_mode, _is_fwd_grad_enabled
 from ..autograd.grad_mode import is_grad_enabled
+from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from ..state import _STATE, current
+from ..subclass import bare
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
-__all__ = ["_WeakTensorRef", "_is_fwd_grad_enabled", "_set_fwd_grad_enabled", "is_grad_enabled"]
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "_WeakTensorRef", "_disabled_torch_function_impl",
+           "_is_fwd_grad_enabled", "_set_fwd_grad_enabled", "is_grad_enabled"]
 
 
 def _set_fwd_grad_enabled(mode: bool) -> None:
@@ -32,3 +35,8 @@ class _WeakTensorRef:
     def expired(self) -> bool:
         """Whether it is not."""
         return self._ref() is None
+
+
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Be the `__torch_function__` of a subclass that has nothing to say.  Source: torch._C._disabled_torch_function_impl."""
+    return func(*bare(args), **bare(kwargs or {}))

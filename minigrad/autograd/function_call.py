@@ -26,6 +26,7 @@ from ..ops.creation import zeros_like
 from ..ops.inplace import promote
 from ..ops.shape import moveaxis, sum_to
 from ..state import current, level, show, using
+from ..subclass import bare
 from ..tensor import Tensor, wrapper
 from .combined import Noted
 from .function_node import FunctionCtx, FunctionNode, among, guarded, handle, mapped, sums_to, tupled
@@ -69,7 +70,7 @@ class Call:
     def __call__(self, args: tuple[Any, ...]) -> Any:
         """Run it at the highest level that an argument belongs to. [NOTE who-processes-an-op]"""
         state = current()
-        args = tuple([revive(x, state) if type(x) is Tensor else x for x in args])
+        args = tuple([revive(x, state) if type(x) is Tensor else bare(x) if isinstance(x, Tensor) else x for x in args])
         owners = [x.owner for x in args if type(x) is Tensor and x.owner is not None]
         if not owners:
             return self.at_base(args, state)

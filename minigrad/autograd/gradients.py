@@ -28,6 +28,7 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
     """
     state = current()
     ys, xs = ([_live(x, state) for x in tensors] for tensors in (ys, xs))
+    cts = [ct if ct is None else _live(ct, state) for ct in cts]
     above = [x.owner for x in (*ys, *xs) if x.owner is not None and x.owner.transparent]
     if above:
         def below(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *, retain_graph: bool,

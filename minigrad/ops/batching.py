@@ -34,7 +34,7 @@ def to_front(x: Tensor, bdim: int | None, size: int | None = None) -> Tensor:
 
 def rank(x: Any, bdim: int | None) -> int:
     """The number of logical dimensions."""
-    return (x.ndim - (bdim is not None)) if type(x) is Tensor else 0
+    return (x.ndim - (bdim is not None)) if isinstance(x, Tensor) else 0
 
 
 def physical(dim: int, bdim: int) -> int:
@@ -45,7 +45,7 @@ def physical(dim: int, bdim: int) -> int:
 def elementwise(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
     """Bring batches to the front and pad logical ranks, so that broadcasting lines up logical dimensions."""
     batched = [(x.ndim, b) for x, b in zip(values, bdims, strict=True) if b is not None]
-    others = [x for x, b in zip(values, bdims, strict=True) if b is None and type(x) is Tensor and x.ndim]
+    others = [x for x, b in zip(values, bdims, strict=True) if b is None and isinstance(x, Tensor) and x.ndim]
     if op.promote in ("arith", "float"):
         values = _agree(values, bdims)
     if not others and len(set(batched)) == 1:
@@ -63,11 +63,11 @@ def elementwise(op: Op, size: int, values: Values, bdims: Bdims, params: Params)
 
 def _agree(values: Values, bdims: Bdims) -> Values:
     """Promote by logical ranks: a batch of 0-d tensors is as weak as one of them."""
-    tensors = [(x, rank(x, b)) for x, b in zip(values, bdims, strict=True) if type(x) is Tensor]
+    tensors = [(x, rank(x, b)) for x, b in zip(values, bdims, strict=True) if isinstance(x, Tensor)]
     if all(x.dtype is tensors[0][0].dtype for x, _ in tensors):
         return values
     common = result_type([x.dtype for x, n in tensors if n], [x.dtype for x, n in tensors if not n], [])
-    return [x.to(common) if type(x) is Tensor else x for x in values]
+    return [x.to(common) if isinstance(x, Tensor) else x for x in values]
 
 
 def over_dims(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
@@ -81,7 +81,7 @@ def over_dims(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -
 
 def along_dim(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
     """Inputs of one rank, worked on along `dim` (logical, not negative): batches go to the front, dim goes one up."""
-    fronts = [to_front(x, b, size) if type(x) is Tensor and (b is not None or x.ndim) else x
+    fronts = [to_front(x, b, size) if isinstance(x, Tensor) and (b is not None or x.ndim) else x
               for x, b in zip(values, bdims, strict=True)]
     return op.call(*fronts, **{**params, "dim": params["dim"] + 1}), 0
 

@@ -165,7 +165,7 @@ def _by_put(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> 
 def _fill_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
     """As masked_fill: an entry that is named twice is written once, also when its cotangent is read."""
     x, index, value = values
-    if type(value) is not Tensor:
+    if not isinstance(value, Tensor):
         return _by_put(op, size, values, bdims, params)
     mask, bdim = _by_put(op, size, [zeros_like(x, dtype=bool_), index, True], [bdims[0], bdims[1], None], params)
     return elementwise(fill_at.op, size, [x, mask, value], [bdims[0], bdim, bdims[2]], {})

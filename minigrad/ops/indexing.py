@@ -221,7 +221,7 @@ def put_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -
     x, v, *indices = values
     full = rank(x, bdims[0])
     front = _Front(size, to_front(x, bdims[0], size), 0, indices, bdims[2:], params["places"])
-    if type(v) is Tensor:
+    if isinstance(v, Tensor):
         v = front.values(v, bdims[1], front.rank + full - len(front.dims))
     return front.back(put_at(front.x, v, *front.indices, places=front.places, accumulate=params["accumulate"])), 0
 

@@ -11,6 +11,7 @@ from .. import dtypes
 from ..backend import CPU, NUMPY_DTYPE, address
 from ..errors import UsageError
 from ..state import get_default_dtype, show
+from ..subclass import bare, dressed
 from ..tensor import Tensor, bottom, storage_of
 from .inplace import views_of
 from .shape import detach
@@ -83,6 +84,16 @@ def nbytes(x: Tensor) -> int:
 def is_cuda(x: Tensor) -> bool:
     """Whether it is on a GPU.  Source: torch.Tensor.is_cuda."""
     return x.device.kind == "cuda"
+
+
+def as_subclass(x: Tensor, cls: type[Tensor]) -> Tensor:
+    """A view of `x` of that subclass of Tensor. [NOTE subclasses]  Source: torch.Tensor.as_subclass."""
+    return dressed(cls, bare(x).view(x.shape))
+
+
+def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:
+    """A leaf of that subclass on the memory of `data`.  Source: torch.Tensor._make_subclass."""
+    return dressed(cls, bare(data).detach().requires_grad_(require_grad))
 
 
 def is_meta(x: Tensor) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def conj(x: Any) -> Any:
     """The complex conjugate; a real tensor or number itself.  Source: torch.conj."""
-    if type(x) is Tensor:
+    if isinstance(x, Tensor):
         return _conj(x) if x.kind.dtype.is_complex else x
     return x.conjugate()
 
@@ -213,7 +213,7 @@ def _exponent_slope(x0: Any, x1: Tensor, out: Tensor) -> Tensor:
     """out * log(x0), and 0 for 0 to a power that is not negative."""
     if isinstance(x0, (int, float)) and x0 > 0:
         return out * math.log(x0)
-    base = x0.to(out.dtype) if type(x0) is Tensor else full_like(out, x0)
+    base = x0.to(out.dtype) if isinstance(x0, Tensor) else full_like(out, x0)
     grows = ((imag(x1) == 0) & (real(x1) >= 0)) if x1.dtype.is_complex else x1 >= 0
     return choose((base == 0) & grows, 0, out * log(base))  # type: ignore[no-any-return]
 
@@ -241,7 +241,7 @@ _pow = row("pow", _pow_kernel, promote="arith", saves=("x1", "x0", "out"), batch
 
 def pow(x: Any, exponent: Any) -> Tensor:  # noqa: A001  torch's name
     """x to a power; either may be a number.  Raises UsageError for an int to a negative number.  Source: torch.pow."""
-    if type(exponent) is Tensor:
+    if isinstance(exponent, Tensor):
         return _pow(x, exponent)  # type: ignore[no-any-return]
     if type(exponent) is int and exponent < 0 and x.dtype.category < FLOAT:
         msg = "Integers to negative integer powers are not allowed."

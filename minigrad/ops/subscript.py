@@ -40,7 +40,7 @@ def parsed(x: Tensor, key: Any) -> tuple[Tensor, list[Tensor], Places]:
     at, changed = 0, False
     for i in items:
         kind = type(i)
-        if kind is Tensor:
+        if isinstance(i, Tensor):
             n = _dims_used(i)
             if i.dtype is bool_ and i.shape != shape[at:at + n]:
                 msg = (f"The shape of the mask {list(i.shape)} at index {_first_difference(i.shape, shape[at:])} does not "
@@ -117,7 +117,7 @@ def _item(i: Any, x: Tensor) -> Any:
         return tensor(i, device=x.device)
     if isinstance(i, (list, tuple, range, HOST_ARRAY)):
         i = tensor(i, device=x.device) if isinstance(i, HOST_ARRAY) or len(i) else tensor([], dtype=int64, device=x.device)
-    if type(i) is Tensor:
+    if isinstance(i, Tensor):
         i = _index_tensor(i, x)
         return int(i) if i.ndim == 0 and i.dtype is not bool_ and one_value(i) else i
     if hasattr(i, "__index__"):
@@ -137,7 +137,7 @@ def _index_tensor(i: Tensor, x: Tensor) -> Tensor:
 
 
 def _dims_used(i: Any) -> int:
-    if type(i) is Tensor and i.dtype is bool_:
+    if isinstance(i, Tensor) and i.dtype is bool_:
         return i.ndim
     return int(i is not None and i is not Ellipsis)
 

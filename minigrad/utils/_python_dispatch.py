@@ -23,7 +23,8 @@ class TorchDispatchMode(Scope):
     returned is what a later op is given, unless the program's tensor was taken off its layers or saved and unpacked meanwhile:
     that makes another handle on the same memory.  So a value is known by its memory, `(x.untyped_storage(), address and
     strides and shape of its array, x.dtype)`, and by `x._version`, which grows with each `copy_` to that memory.  Nothing but
-    the functions seen here makes memory or writes to it; memory that none of them made comes from outside.
+    the functions seen here makes memory or writes to it; memory that none of them made comes from outside, as that does which
+    save_on_cpu brings back to a device.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

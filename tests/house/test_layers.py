@@ -19,6 +19,8 @@ devices.simulated devices.gpu devices.meta
 storage
 inference
 tensor
+interpreters.base
+subclass
 modes views
 graph.node graph.plan
 graph.saved
@@ -31,7 +33,6 @@ ops.creation
 random
 ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.linalg ops.rearrange ops.layout ops.transfer ops.gather ops.picking ops.reduction ops.extremes ops.norm ops.softmax ops.subscript ops.random ops.normalization ops.loss ops.embedding ops.attention ops.misc ops.naming ops.aten ops.complexes ops.differences ops.distributions ops.forms ops.pairs ops.pieces ops.pixels ops.products ops.ranks +
 ops.fourier ops.factors ops.definite ops.solving ops.determinants ops.spectra ops.formerly +
-interpreters.base
 interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
 autograd.engine autograd.grad_mode autograd.anomaly_mode

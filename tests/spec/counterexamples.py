@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from weakref import WeakKeyDictionary
 
-from minigrad import offload, residuals, state, streamed
+from minigrad import offload, residuals, state, streamed, subclass
 from minigrad.amp import autocast_mode
 from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode, mutation
 from minigrad.backend import CPU
@@ -610,6 +610,12 @@ def policies_of_every_level_at_once():
             self.values[self.numbers.of((call, k))] = None
         return outs
     return replaced(selective.Kept, found=once)
+
+
+# ---------------------------------------------------------------- subclasses
+def subclasses_that_are_not_remembered():
+    """What is peeled of a tensor of a subclass comes back as a tensor of none, as in a hook of torch's."""
+    return replaced(subclass.Subclassed, renew=lambda self, x: lambda value: value)
 
 
 # ---------------------------------------------------------------- what is kept

@@ -1292,3 +1292,21 @@ def test_a_meta_tensor_of_one_element_is_reshaped_without_a_copy():
     assert program() == ((3, 1), False)
     with broken.meta_tensors_of_one_element():
         assert program() == ((0, 0), True)
+
+
+def test_a_region_that_gets_tensors_of_no_class_does_not_ask_it():
+    """[NOTE subclasses] Upstream: pytorch/pytorch#167223."""
+    class Shifted(mg.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            out = super().__torch_function__(func, types, args, kwargs)
+            return out + 1 if func is mg.exp else out
+
+    def program():
+        x = t([0.0]).as_subclass(Shifted).requires_grad_()
+        checkpoint(lambda x: mg.exp(x)**2, x).sum().backward()
+        return x.grad.item()
+
+    assert program() == 4.0                                # of (exp(x) + 1) ** 2
+    with broken.subclasses_that_are_not_remembered():
+        assert program() == 2.0

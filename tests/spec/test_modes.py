@@ -102,13 +102,36 @@ PROGRAMS = [
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_a_tape_of_what_a_mode_sees_replays_the_program(program, device):
     """[NOTE dispatch-modes] What it has seen makes the result again, from other inputs too: nothing is missing."""
-    x, other = t([0.5, -1.5], device=device), t([0.25, 2.0], device=device)
+    where = "cpu" if program is offloaded else device      # elsewhere copies move memory, which is no op
+    x, other = t([0.5, -1.5], device=where), t([0.25, 2.0], device=where)
     with Tape() as tape:
         out = program(x)
     assert tape.replayed(out, {}).tolist() == out.tolist()
     again = tape.replayed(out, {x: other}).tolist()
     assert again == program(other).tolist()
     assert again != out.tolist()
+
+
+def test_what_save_on_cpu_brings_back_comes_from_outside():
+    """[NOTE dispatch-modes] No function that a mode has seen gave that memory."""
+    class Given(TorchDispatchMode):
+        def __init__(self):
+            self.made, self.strange = [], []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.strange += [(func.__name__, x.device.type) for x in args if isinstance(x, mg.Tensor)
+                             and all(x.untyped_storage() is not y.untyped_storage() for y in self.made)]
+            out = func(*args, **(kwargs or {}))
+            self.made.append(out)
+            return out
+
+    def strange(where):
+        with Given() as seen:
+            offloaded(mg.ones(2, device=where) * 0.5)
+        return seen.strange
+
+    assert strange("cpu") == []
+    assert strange("sim") == [("cos", "sim"), ("cos", "sim")]
 
 
 def test_a_dispatch_mode_sees_what_a_program_makes_looks_at_and_writes():
