@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..backend import Array, is_writable
+from ..backend import Array, address, is_dense, is_writable, strided
 from ..errors import UsageError
 from ..graph.node import Node, hooks_of
 from ..inference import writing
@@ -191,17 +191,24 @@ def overwrite(x: Tensor, new: Tensor) -> Tensor:
         at_base(overwrite, (x, new), {}, state)
         return x
     writing(x.kind)
-    target, source = x.value, new.value
-    if not is_writable(target):
-        msg = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-               "Please clone() the tensor before performing the operation.")
-        raise UsageError(msg)
-    x.device.kernel(_put)(target, source)
+    target = x.value if is_writable(x.value) else _apart(x)
+    x.device.kernel(_put)(target, new.value)
     written(x)
     return x
 
 
 overwrite.__name__ = "copy_"
+
+
+def _apart(x: Tensor) -> Array:
+    """The elements of `x` where they may be written, though numpy says no: a part of an expanded tensor need not be one."""
+    root, target = storage_of(x).array, x.value
+    itself = any(stride == 0 and n > 1 for stride, n in zip(target.strides, target.shape, strict=True))
+    if itself or not is_writable(root) or not is_dense(root):
+        msg = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+               "Please clone() the tensor before performing the operation.")
+        raise UsageError(msg)
+    return strided(root, target.shape, target.strides, address(target) - address(root))
 
 
 def _put(xp: Any, target: Array, source: Array) -> None:

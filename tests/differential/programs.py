@@ -541,6 +541,17 @@ def in_place_makes_a_constant_require_grad(t):
 
 
 @program
+def in_place_on_a_row_and_an_element_of_an_expanded_tensor(t):
+    b = t.ones(3, dtype=t.float64, requires_grad=True)
+    x = (b * 2).expand(4, 3)
+    x[0].mul_(b)
+    x[1, 1].mul_(5)
+    x[2, 0] = 7.0
+    (x * x).sum().backward()
+    return x, b.grad
+
+
+@program
 def in_place_on_an_expanded_tensor_is_refused(t):
     x = t.zeros(1, dtype=t.float64).expand(3)
     return error(lambda: x.add_(1), "refers to a single memory location")
