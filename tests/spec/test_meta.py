@@ -48,7 +48,7 @@ PROGRAMS = [
     lambda lib, where: lib.ones(2, 3, device=where).t().reshape(6),
     lambda lib, where: lib.ones(2, 3, device=where).expand(4, 2, 3),
     lambda lib, where: lib.tensor([[1, 2]], device=where).argmax(1),
-    lambda lib, where: lib.ones(3).to(where, lib.float64) + lib.tensor(2.0),
+    lambda lib, where: lib.ones(3).to(where, lib.float64) + lib.tensor(2.0, device="cpu"),
     lambda lib, where: lib.rand(2, 3, device=where).split(1)[1],
     lambda lib, where: lib.arange(6, device=where).reshape(2, 3)[:, ::2],
 ]
