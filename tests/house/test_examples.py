@@ -8,7 +8,9 @@ from textwrap import dedent
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+FOLDER = Path(__file__).parents[2] / "examples"
+EXAMPLES = sorted(FOLDER.glob("[0-9]*.py"))
+FOR_TORCH = sorted(FOLDER.glob("torch_*.py"))
 BAN = "don't yet support saved tensor hooks"
 ON_TORCH = {  # lines printed, and the error that comes after them
     "02_the_bug": (2, BAN),
@@ -27,12 +29,15 @@ def promised(path):
 
 def test_there_are_examples():
     assert [path.name[:2] for path in EXAMPLES] == [f"{i:02}" for i in range(1, len(EXAMPLES) + 1)]
+    assert {*EXAMPLES, *FOR_TORCH} == {*FOLDER.glob("*.py")}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EXAMPLES + FOR_TORCH, ids=lambda path: path.stem)
 def test_it_prints_what_it_says(path, capsys, device):
     if device != "cpu":
         pytest.skip("examples name the devices they use")
+    if path in FOR_TORCH:
+        pytest.importorskip("torch")
     runpy.run_path(str(path), run_name="__main__")
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == promised(path)
 
