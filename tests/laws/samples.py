@@ -11,6 +11,8 @@ from math import inf
 
 import numpy as np
 
+from minigrad.ops.resampling import cells, linear, nearest
+
 OWN, COMPLEX, HERE, THERE = "own dtype", "complex dtype", "here", "there"
 
 
@@ -447,6 +449,21 @@ SAMPLES = {
     "spectra._pinv": [((number(3, 2), 0.0, 1e-12), {"hermitian": False}), ((definite(3), 0.0, 1e-12), {"hermitian": True})],
     "spectra._matrix_exp": [((number(3, 3),), {})],
     "spectra._size": [((number(3, 3),), {})],
+    # ------------------------------------------------------------ convolutions and windows
+    "convolution._conv": [
+        ((number(2, 2, 5), number(4, 1, 3)), {"stride": (2,), "padding": (1,), "dilation": (1,), "groups": 2, "extents": (3,)}),
+        ((real(1, 2, 4, 5), real(2, 2, 2, 3)),
+         {"stride": (1, 2), "padding": (0, 1), "dilation": (2, 1), "groups": 1, "extents": (2, 3)})],
+    "convolution._conv_input": [
+        ((number(2, 4, 3), number(4, 1, 3)), {"stride": (2,), "padding": (1,), "dilation": (1,), "groups": 2, "extents": (6,)})],
+    "convolution._conv_weight": [
+        ((number(2, 2, 5), number(2, 4, 3)), {"stride": (2,), "padding": (1,), "dilation": (1,), "groups": 2, "extents": (3,)})],
+    "convolution._im2col": [((real(2, 4, 5),), {"size": (2, 3), "stride": (2, 1), "padding": (0, 1), "dilation": (1, 1)})],
+    "convolution._col2im": [((real(2, 2, 3, 2, 5),), {"extents": (4, 5), "stride": (2, 1), "padding": (0, 1),
+                                                      "dilation": (1, 1)})],
+    "resampling.resample": [((real(2, 3, 4),), {"taps": (linear(3, 5, 0.6, False), cells(4, 3))})],
+    "resampling.pool": [((real(2, 3, 4),), {"taps": (cells(3, 2), nearest(4, 2, 2.0, False))})],
+    "pooling._largest": [((real(2, 3, 4),), {"places": (((0, 1), (1, 2)), ((0, 1, 1), (2, 3, 3)))})],
     # ------------------------------------------------------------ Fourier transforms
     "fourier._c2c": [((cplx(3, 4),), {"dims": (1,), "norm": "none", "forward": True}),
                      ((cplx(2, 3, 4),), {"dims": (0, 2), "norm": "root", "forward": False}),
