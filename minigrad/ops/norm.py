@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..backend import NUMPY_DTYPE
 from ..dtypes import FLOAT, dtype
-from ..errors import Refusal, UsageError
+from ..errors import UsageError
 from ..op import OpFunction, row
 from .batching import over_dims
 from .choice import isnan
@@ -21,7 +21,8 @@ from .pointwise import abs as absolute
 from .pointwise import pow as power
 from .pointwise import sgn
 from .reduction import pull, push
-from .shape import normal_dim, normal_dims, reshape, restore, sum_dims
+from .reduction import sum as sum_over
+from .shape import movedim, normal_dim, normal_dims, reshape, restore, sum_dims
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,10 +103,9 @@ def vector_norm(x: Tensor, ord: float = 2, dim: int | Sequence[int] | None = Non
 
 def norm(x: Tensor, p: float | str | None = "fro", dim: int | Sequence[int] | None = None, keepdim: bool = False,
          dtype: dtype | None = None) -> Tensor:
-    """The p-norm of the elements over dimensions; "fro" is 2.  Refuses "nuc".  Source: torch.norm."""
+    """The p-norm of the elements over dimensions; "fro" is 2, "nuc" the matrix norm of that name.  Source: torch.norm."""
     if p == "nuc":
-        msg = 'norm(p="nuc") needs a singular value decomposition, and minigrad has none. Only vector norms and "fro" are here.'
-        raise Refusal(msg)
+        return matrix_norm(x, p, (0, 1) if dim is None else dim, keepdim, dtype=dtype)  # type: ignore[arg-type]
     return vector_norm(x, 2 if p in (None, "fro") else float(p), dim, keepdim, dtype=dtype)
 
 
@@ -113,18 +113,27 @@ def matrix_norm(x: Tensor, ord: float | str = "fro", dim: Sequence[int] = (-2, -
                 dtype: dtype | None = None) -> Tensor:
     """The norm of matrices: "fro", or the largest (smallest) sum of |x| over columns for 1 (-1), over rows for inf (-inf).
 
-    Raises Refusal for "nuc", 2 and -2, which need singular values.  Source: torch.linalg.matrix_norm.
+    The largest (smallest) singular value for 2 (-2), the sum of them for "nuc".  Source: torch.linalg.matrix_norm.
     """
     rows, columns = (normal_dim(d, x.ndim) for d in dim)
     if ord == "fro":
         return vector_norm(x, 2, (rows, columns), keepdim, dtype=dtype)
+    if ord in (2, -2, "nuc"):
+        return _spectral(x if dtype is None else x.to(dtype), ord, rows, columns, keepdim)
     if ord not in (1, -1, inf, -inf):
-        msg = f"matrix_norm(ord={ord!r}) needs singular values, and minigrad has no such op."
-        raise Refusal(msg)
+        msg = f"linalg.matrix_norm: Order {ord} not supported."
+        raise UsageError(msg)
     over, among = (rows, columns) if ord in (1, -1) else (columns, rows)
-    sums = vector_norm(x, 1, over, keepdim=True, dtype=dtype)
-    out = (amax if ord > 0 else amin)(sums, among, keepdim=True)
-    return out if keepdim else reshape(out, [n for d, n in enumerate(out.shape) if d not in (rows, columns)])
+    sums = vector_norm(x, 1, over, keepdim, dtype=dtype)
+    return (amax if ord > 0 else amin)(sums, among - (among > over and not keepdim), keepdim)
+
+
+def _spectral(x: Tensor, order: float | str, rows: int, columns: int, keepdim: bool) -> Tensor:
+    from .spectra import svdvals  # noqa: PLC0415  few programs need singular values
+
+    values = svdvals(movedim(x, (rows, columns), (-2, -1)))
+    out = (sum_over if order == "nuc" else amax if order == 2 else amin)(values, -1, keepdim)
+    return reshape(out, [1 if d in (rows, columns) else n for d, n in enumerate(x.shape)]) if keepdim else out
 
 
 def of_vector_or_matrix(x: Tensor, ord: float | str | None = None, dim: int | Sequence[int] | None = None,  # noqa: A002
