@@ -8,6 +8,8 @@ import gc
 _collecting = gc.isenabled()
 gc.disable()  # a collection here would cost a third of the import, and nothing that is imported is garbage
 
+from math import e as e, inf as inf, nan as nan, pi as pi
+
 from . import methods as methods
 from .ops.creation import (
     arange as arange, as_tensor as as_tensor, empty as empty, empty_like as empty_like, eye as eye, from_dlpack as from_dlpack,

@@ -196,9 +196,19 @@ def poison(array: Array) -> None:
     array.fill(numpy.nan if kind in "fc" else kind == "b" or int.from_bytes(b"\xa5" * array.itemsize, signed=kind == "i"))
 
 
+def expanded(xp: Any, array: Array, shape: tuple[int, ...]) -> Array:
+    """A broadcast view; what is a part of it with an address for each element may be written to, where `array` may."""
+    view = xp.broadcast_to(array, shape)
+    if isinstance(view, HOST_ARRAY):
+        view.flags.writeable = array.flags.writeable
+    return view
+
+
 def is_writable(array: Array) -> bool:
-    """Whether a program may write to it."""
-    return not isinstance(array, HOST_ARRAY) or bool(array.flags.writeable)
+    """Whether a program may write to it: no two elements are one."""
+    if isinstance(array, HOST_ARRAY) and not array.flags.writeable:
+        return False
+    return 0 not in array.strides or not any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
 
 
 def address(array: Array) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .autograd.grad_mode import is_grad_enabled
 from .backend import Array, array_text
 from .errors import LevelError, UsageError
 from .modes import at_base
@@ -74,8 +75,8 @@ def stride(x: Tensor, dim: int | None = None) -> Any:
 
 
 def numpy(x: Tensor) -> Array:
-    """The host array itself, shared.  Raises UsageError where it requires grad or lives on a device."""
-    if x.requires_grad:
+    """The host array itself, shared.  Raises UsageError where it requires grad, unless under no_grad, or lives on a device."""
+    if x.requires_grad and is_grad_enabled():
         msg = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         raise UsageError(msg)
     if x.device.kind != "cpu":

@@ -69,10 +69,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     edges = [edge(y) if y.owner is me else (None, 0) for y in outs]
     values = [_off(me, y) for y in outs]
 
-    def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        given = cotangents[0] if len(cotangents) == 1 and out_spec is tree.LEAF_SPEC else (
-            cotangents[0] if len(cotangents) == 1 else cotangents)
-        cts, ct_spec = tree.flatten(given)
+    def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        cts, ct_spec = tree.flatten(cotangents)
         if ct_spec != out_spec:
             msg = (f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
                    f"cotangents: {ct_spec}, primal output: {out_spec}")

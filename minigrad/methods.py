@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from . import autograd, conversion
-from .autograd import hooks
+from .autograd import accumulated, hooks
 from .autograd.inference_mode import is_inference
 from .modes import published
 from .ops import (
@@ -573,6 +573,7 @@ T.retains_grad = property(misc.retains_grad)
 
 # ---------------------------------------------------------------- gradients
 T.backward = autograd.tensor_backward
+T.grad = property(accumulated.get, accumulated.set_, accumulated.delete)
 T.register_hook = hooks.register_hook
 T.retain_grad = hooks.retain_grad
 T.register_post_accumulate_grad_hook = hooks.register_post_accumulate_grad_hook

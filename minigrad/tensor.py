@@ -114,6 +114,10 @@ class Tensor:
         def __setitem__(self, index: Any, value: Any) -> None: ...
         def __iter__(self) -> Iterator[Tensor]: ...
         @property
+        def grad(self) -> Tensor | None: ...
+        @grad.setter
+        def grad(self, new: Tensor | None) -> None: ...
+        @property
         def data(self) -> Tensor: ...
         @data.setter
         def data(self, new: Tensor) -> None: ...
@@ -178,8 +182,9 @@ class Tensor:
             self.value.requires_grad_(requires_grad)
             return self
         if self.owner is not None or not all(me.by_hand for me in current().levels):
-            msg = (f"Tensor.requires_grad_() was called inside a transform ({show()}). A transform says itself what it "
-                   "differentiates: pass the tensor to minigrad.func.grad or vjp instead.")
+            msg = ("You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
+                   f"inside of a function being transformed ({show()}). A transform says itself what it differentiates: pass "
+                   "the tensor to minigrad.func.grad or vjp instead.")
             raise UsageError(msg)
         if requires_grad == (self.node is not None):
             return self
@@ -215,20 +220,6 @@ class Tensor:
     def output_nr(self) -> int:
         """Which output of its node it is."""
         return 0 if self.is_leaf else self.nr
-
-    @property
-    def grad(self) -> Tensor | None:
-        """The gradient that backward() accumulated here."""
-        if self.owner is not None and self.owner.by_hand:
-            return self.value.grad  # type: ignore[no-any-return]
-        return None if self.extra is None else self.extra.grad
-
-    @grad.setter
-    def grad(self, value: Tensor | None) -> None:
-        if value is not None and (not isinstance(value, Tensor) or value.shape != self.shape):
-            msg = f"grad must be None or a tensor of shape {self.shape}, found {value!r}."
-            raise UsageError(msg)
-        extra_of(self).grad = value
 
     # ---------------------------------------------------------------- its memory
     def untyped_storage(self) -> Storage:

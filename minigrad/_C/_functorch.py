@@ -12,13 +12,18 @@ from ..state import current
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
-__all__ = ["get_unwrapped", "is_batchedtensor", "is_functorch_wrapped_tensor", "is_gradtrackingtensor", "maybe_current_level",
-           "maybe_get_bdim", "maybe_get_level"]
+__all__ = ["dlevel", "get_unwrapped", "is_batchedtensor", "is_functorch_wrapped_tensor", "is_gradtrackingtensor",
+           "maybe_current_level", "maybe_get_bdim", "maybe_get_level"]
 
 
 def maybe_current_level() -> int | None:
     """Return the number of the innermost transform, or None."""
     return next((me.number for me in reversed(current().levels) if not me.by_hand), None)
+
+
+def dlevel(x: Tensor) -> int:
+    """Return the number of the level that a tensor belongs to, 0 for a base tensor."""
+    return 0 if x.owner is None else x.owner.number
 
 
 def is_batchedtensor(x: Tensor) -> bool:

@@ -16,14 +16,15 @@ from weakref import WeakKeyDictionary
 
 from ..backend import is_writable
 from ..errors import UsageError
-from ..ops.creation import ones_like
+from ..graph.edge import end_of
 from ..ops.shape import sum_to
-from ..state import current, show, tell, using, watched
-from ..tensor import LEAF, Tensor, alias, edge, extra_of, like, storage_of, written
+from ..state import current, tell, using, watched
+from ..tensor import Tensor, alias, extra_of, like, storage_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..graph.edge import End
     from ..graph.node import Node, NodeHooks
     from ..interpreters.base import Interpreter
 
@@ -93,7 +94,7 @@ def _leading_to(inputs: set[Any], nodes: list[Node]) -> tuple[set[Any], list[Nod
     return wanted, kept, leaves
 
 
-def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]], *, inputs: Sequence[Tensor] | None = None,
+def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]], *, inputs: Sequence[End] | None = None,
              retain_graph: bool = False, create_graph: bool = False, accumulate: bool = False,
              fixed: frozenset[Any] = frozenset()) -> list[Tensor | None]:
     """Run the graph of a level from `roots`, (target, output number, cotangent) each; what goes to `fixed` targets is lost.
@@ -101,7 +102,7 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     Returns the cotangents of `inputs`, None where there is none; with `accumulate`, leaves (those among `inputs`, or all)
     get theirs in `.grad` instead.
     """
-    edges = None if inputs is None else [edge(x) for x in inputs]
+    edges = None if inputs is None else [end_of(x) for x in inputs]
     state = current()
     if state.watchers:
         tell(state.watchers, "backward", owner, None)
@@ -114,10 +115,9 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
         return []
     found = [walk.captured.get(e) for e in edges]
     if accumulate:
-        assert inputs is not None
-        for x, g in zip(inputs, found, strict=True):
-            if g is not None and x.node is LEAF and not done_before(x):
-                deposit(x, g, create_graph=create_graph)
+        for (target, _), g in zip(edges, found, strict=True):
+            if g is not None and isinstance(target, Tensor) and not done_before(target):
+                deposit(target, g, create_graph=create_graph)
     return found
 
 
@@ -367,27 +367,6 @@ def done_before(target: Any) -> bool:
     """Whether this is a recomputation of what has run that node, or accumulated into that leaf, already."""
     began = current().recomputing
     return began is not None and age(target) < began
-
-
-def root_of(output: Tensor, ct: Tensor | None, what: str) -> tuple[Any, int, Tensor]:
-    """An output with its cotangent, checked, as the engine starts from it."""
-    target, nr = edge(output)
-    if target is None:
-        msg = (f"element 0 of tensors does not require grad and does not have a grad_fn: {what} was asked for the gradient of "
-               f"{output!r}. [level stack: {show()}]")
-        raise UsageError(msg)
-    if ct is None:
-        if output.numel() != 1:
-            msg = f"grad can be implicitly created only for scalar outputs, and this one has shape {list(output.shape)}."
-            raise UsageError(msg)
-        ct = ones_like(below(output))
-    elif ct.shape != output.shape:
-        msg = (f"Mismatch in shape: grad_output[0] has a shape of {list(ct.shape)} and output[0] has a shape of "
-               f"{list(output.shape)}.")
-        raise UsageError(msg)
-    if ct.dtype is not output.dtype:
-        ct = ct.to(output.dtype)
-    return target, nr, ct
 
 
 def below(x: Tensor) -> Tensor:

@@ -31,6 +31,12 @@ class Function:
     for each level.  Source: torch.autograd.Function.
     """
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: instances are of the days before static methods."""
+        msg = ("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
+               f"with static forward method: call {type(self).__name__}.apply(...).")
+        raise UsageError(msg)
+
     generate_vmap_rule = False
     """Whether vmap may run the staticmethods themselves on a batched level."""
 
@@ -73,6 +79,10 @@ class Function:
         if separate and (kwargs or getattr(cls.forward, "__defaults__", None)):
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
+            if bound.kwargs:
+                msg = (f"{cls.__name__}.apply: autograd.Function with kwarg-only Tensor args, or any kwarg-only argument, is "
+                       f"not supported: setup_context and vmap would not be given it. Got: {', '.join(bound.kwargs)}")
+                raise NotImplementedError(msg)
             args = bound.args
         elif kwargs:
             msg = f"{cls.__name__}.apply() takes no keyword arguments"

@@ -181,7 +181,8 @@ class Call:
             else:
                 batched = Batched(self, me, dims)
                 out, out_dims = batched.call(values), batched.out_dims
-        places = iter(tree.broadcast(out_dims, out, f"out_dims of the vmap staticmethod of {self.name}"))
+        places = iter(tree.broadcast(out_dims, out, f"The vmap staticmethod of {self.name} returned an incompatible (output, "
+                                     "out_dims) tuple: out_dims"))
 
         def rebatched(y: Tensor) -> Tensor:
             place = next(places)

@@ -17,8 +17,10 @@ from weakref import ref
 from .. import tree
 from ..errors import UsageError
 from ..graph.node import Node
+from ..graph.raw import raw
 from ..graph.record import already_freed
 from ..graph.saved import save
+from ..lines import warn
 from ..ops.creation import zeros
 from ..ops.inplace import promote, relink
 from ..state import current, show, tell
@@ -30,6 +32,7 @@ from .lost import Descent, Lost
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from ..graph.raw import SavedTensor
     from ..interpreters.base import Interpreter
     from ..state import State
     from .function_call import Call
@@ -81,7 +84,9 @@ class FunctionCtx:
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What was saved; in backward, inputs and outputs with the edges they had."""
         node = None if self._node is None else self._node()
-        if node is None or (not node.saved and node.saved is not None):
+        if node is None:  # in jvp
+            return self._for_forward or ()
+        if not node.saved and node.saved is not None:
             return self._to_save if self._for_forward is None else self._for_forward
         return node.saved_tensors
 
@@ -142,6 +147,9 @@ class FunctionNode(Node):
                 msg = ("Some elements marked as dirty during the forward method were not returned as output. The inputs that "
                        "are modified inplace must all be outputs of the Function.")
                 raise UsageError(msg)
+            if not among(x, args):
+                warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
+                     "should be passed to ctx.mark_dirty().")
         self.outs = len(outs)
         if self.descent is not None:
             self.outputs = tuple([(y.shape, y.dtype, y.device) if isinstance(y, Tensor) else None for y in outs])
@@ -207,6 +215,26 @@ class FunctionNode(Node):
         found = tuple([kept and self._unpack(*kept) for kept in self.saved])
         self.values = None if self.creating is None else found
         return found
+
+    def kept(self, k: int) -> tuple[Any, Tensor | None, str]:
+        """What is kept in a slot, the leaf of level 0 that it is, and its name."""
+        if self.saved is None:
+            raise already_freed(self.name())
+        if self.saved[k] is None:
+            return None, None, ""
+        kept, target, _, name = self.saved[k]
+        return kept, target if isinstance(target, Tensor) and self.owner is None else None, name
+
+    def keep(self, k: int, packed: Any) -> None:
+        """Keep something else in a slot."""
+        assert self.saved is not None
+        self.saved = (*self.saved[:k], (packed, *self.saved[k][1:]), *self.saved[k + 1:])
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        if self.saved is None:
+            raise already_freed(self.name())
+        return tuple([raw(self, k) for k in range(len(self.saved))])
 
     def _unpack(self, kept: Any, target: Any, nr: int, name: str) -> Tensor:
         value: Tensor = kept.unpack()
@@ -284,10 +312,19 @@ def sums_to(big: tuple[int, ...], small: tuple[int, ...]) -> bool:
 
 # ---------------------------------------------------------------- outputs
 def mapped(out: Any, f: Callable[[Tensor], Tensor], others: Iterator[Any] | None = None) -> Any:
-    """An output, one or a tuple, with f applied to its tensors; `others` is advanced over what is no tensor."""
-    made = []
-    for y in tupled(out):
-        if isinstance(y, Tensor):
+    """An output, one or a tuple, with f applied to its tensors; `others` is advanced over what f is not applied to.
+
+    A tensor that was returned twice is one tensor.
+    """
+    made: list[Any] = []
+    outs = tupled(out)
+    for i, y in enumerate(outs):
+        first = next(k for k, x in enumerate(outs) if x is y)
+        if first < i and isinstance(y, Tensor):
+            made.append(made[first])
+            if others is not None:
+                next(others)
+        elif isinstance(y, Tensor):
             made.append(f(y))
         elif any(isinstance(x, Tensor) for x in tree.leaves_of(y)):
             msg = f"forward must return a tensor or a tuple of them, and returned tensors inside of a {type(y).__name__}."

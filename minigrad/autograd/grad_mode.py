@@ -79,4 +79,4 @@ class set_grad_enabled(Scope):  # noqa: N801  torch spells it so
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         self._before.__exit__(None, None, None)
-        return super().__call__(f)
+        return super().__call__(f)  # type: ignore[no-any-return]

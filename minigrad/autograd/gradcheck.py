@@ -51,6 +51,9 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
     check = _Check(func, _tuple(inputs), eps, atol, rtol)
     try:
         check.inputs_make_sense()
+        if not check.outputs(*check.leaves()):
+            check.constant()
+            return True
         numerical = check.numerical()
         if check_backward_ad:
             check.agree(numerical, check.reverse(nondet_tol, dtypes=check_grad_dtypes), "")
@@ -114,6 +117,8 @@ class _Check:
         self.inputs = inputs
         self.wanted = _requiring(inputs)
         self.eps, self.atol, self.rtol = eps, atol, rtol
+        self.complex: set[int] = set()
+        """The outputs that were found to be complex."""
 
     def inputs_make_sense(self) -> None:
         """Raise ValueError where nothing requires grad, and warn where differences will be too coarse."""
@@ -132,12 +137,19 @@ class _Check:
         """The numbered outputs that require grad, of the inputs with `chosen` at the wanted places."""
         return _differentiable(self.func(*_with(self.inputs, self.wanted, chosen)))
 
-    def _leaves(self) -> list[Tensor]:
+    def leaves(self) -> list[Tensor]:
         return [detach(self.inputs[i]).clone().requires_grad_() for i in self.wanted]
 
-    def numerical(self) -> Jacobians:
-        """Central differences."""
-        leaves = self._leaves()
+    def constant(self) -> None:
+        """Raise GradcheckError where outputs change with the inputs, and none of them requires grad."""
+        if any((jacobian != 0).any() for jacobian in self.numerical(_numeric).values()):
+            msg = "Numerical gradient for function expected to be zero"
+            raise GradcheckError(msg)
+
+    def numerical(self, outputs_of: Callable[[Any], list[tuple[int, Tensor]]] | None = None) -> Jacobians:
+        """Central differences; of the outputs that require grad, or those that a function of all outputs names."""
+        chosen = outputs_of or _differentiable
+        leaves = self.leaves()
         rows: dict[tuple[int, int], list[Tensor]] = {}
         for at, i in enumerate(self.wanted):
             for step in _directions(leaves[at]):
@@ -145,14 +157,16 @@ class _Check:
                 for sign in (1, -1):
                     moved = list(leaves)
                     moved[at] = (detach(leaves[at]) + sign * self.eps * step).requires_grad_()
-                    ends.append(self.outputs(*moved))
+                    ends.append(chosen(self._all_outputs(tuple(moved))))
                 for (o, above), (_, below) in zip(*ends, strict=True):
+                    _same(above, below)
+                    self.complex |= {o} if above.dtype.is_complex else set()
                     rows.setdefault((o, i), []).append(_numbers((detach(above) - detach(below)) / (2 * self.eps)))
         return {key: stack(found) for key, found in rows.items()}
 
     def reverse(self, nondet_tol: float, *, dtypes: bool) -> Jacobians:
         """One backward for each number of each output; each is run twice."""
-        leaves = self._leaves()
+        leaves = self.leaves()
         found: Jacobians = {}
         for o, y in self.outputs(*leaves):
             columns = [[self._pulled(y, leaves, ct, dtypes=dtypes) for ct in _directions(y)] for _ in range(2)]
@@ -185,9 +199,9 @@ class _Check:
         """One tangent, by hand, for each number of each input."""
         from .forward_ad import dual_level, make_dual, unpack_dual  # noqa: PLC0415
 
-        leaves = [detach(x) for x in self._leaves()]
+        leaves = [detach(x) for x in self.leaves()]
         rows: dict[tuple[int, int], list[Tensor]] = {}
-        known = [o for o, _ in self.outputs(*self._leaves())]
+        known = [o for o, _ in self.outputs(*self.leaves())]
         for at, i in enumerate(self.wanted):
             for step in _directions(leaves[at]):
                 with dual_level():
@@ -208,14 +222,23 @@ class _Check:
             if found is None:
                 found = zeros_like(expected)
             common = promote_types(found.dtype, expected.dtype)
-            if not allclose(found.to(common), expected.to(common), self.rtol, self.atol):
-                msg = (f"Jacobian {how}mismatch for output {o} with respect to input {i},\n"
-                       f"numerical:{expected!r}\nanalytical:{found!r}\n")
-                raise GradcheckError(msg)
+            for part, columns in self._parts(o, expected.shape[1]):
+                got, want = found.to(common)[:, columns], expected.to(common)[:, columns]
+                if not allclose(got, want, self.rtol, self.atol):
+                    msg = (f"{part}Jacobian {how}mismatch for output {o} with respect to input {i},\n"
+                           f"numerical:{want!r}\nanalytical:{got!r}\n")
+                    raise GradcheckError(msg)
+
+    def _parts(self, o: int, width: int) -> list[tuple[str, slice]]:
+        """The columns of an output's numbers, and what they are: of a complex one, imaginary parts, and real ones."""
+        if o not in self.complex:
+            return [("", slice(None))]
+        says = "While considering the {} part of complex outputs only, "
+        return [(says.format("imaginary"), slice(width // 2, None)), (says.format("real"), slice(width // 2))]
 
     def multiplied_by_grad_output(self) -> None:
         """Raise GradcheckError where a cotangent of zeros gives a gradient that is not zero."""
-        leaves = self._leaves()
+        leaves = self.leaves()
         ys = [y for _, y in self.outputs(*leaves)]
         grads = autograd.grad(ys, leaves, [zeros_like(y) for y in ys], allow_unused=True) if ys else ()
         if any(g is not None and (g != 0).any() for g in grads):
@@ -224,7 +247,7 @@ class _Check:
 
     def batched_reverse(self) -> None:
         """Raise GradcheckError where a batch of cotangents gives other gradients than each by itself."""
-        leaves = self._leaves()
+        leaves = self.leaves()
         for o, y in self.outputs(*leaves):
             def pull(ct: Tensor, y: Tensor = y) -> tuple[Tensor, ...]:
                 return autograd.grad(y, leaves, ct, retain_graph=True, materialize_grads=True)
@@ -235,7 +258,7 @@ class _Check:
         """Raise GradcheckError where a batch of tangents gives other tangents than each by itself."""
         from .forward_ad import dual_level, make_dual, unpack_dual  # noqa: PLC0415
 
-        leaves = [detach(x) for x in self._leaves()]
+        leaves = [detach(x) for x in self.leaves()]
         for at, i in enumerate(self.wanted):
             def push(tangent: Tensor, at: int = at) -> tuple[Tensor, ...]:
                 with dual_level():
@@ -288,6 +311,20 @@ def _with(args: tuple[Any, ...], places: list[int], new: Any) -> tuple[Any, ...]
     for i, x in zip(places, new, strict=True):
         full[i] = x
     return tuple(full)
+
+
+def _numeric(out: Any) -> list[tuple[int, Tensor]]:
+    """The outputs that could require grad, with their positions."""
+    return [(i, y) for i, y in enumerate(_tuple(out)) if isinstance(y, Tensor) and y.dtype.differentiable]
+
+
+def _same(above: Tensor, below: Tensor) -> None:
+    """Raise AssertionError where an output's shape or dtype depends on what the inputs are."""
+    for what in ("shape", "dtype"):
+        if getattr(above, what) != getattr(below, what):
+            msg = (f"Expected `func` to return outputs with the same {what} when inputs are perturbed, but got: "
+                   f"{getattr(above, what)} and {getattr(below, what)}.")
+            raise AssertionError(msg)
 
 
 def _differentiable(out: Any) -> list[tuple[int, Tensor]]:

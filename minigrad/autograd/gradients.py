@@ -10,9 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Refusal, UsageError
+from ..graph.edge import GradientEdge, end_of
+from ..ops.creation import zeros_like
 from ..state import State, current, show
-from ..tensor import Tensor, edge
+from ..tensor import LEAF, Tensor, alias, next_number, wrapper
 from . import engine
+from .roots import mismatched, roots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,14 +46,43 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
             msg = (f"One of the differentiated Tensors does not require grad: {x!r} is differentiated at "
                    f"{owner or 'level 0'}. [level stack: {show()}]")
             raise UsageError(msg)
-        if edge(x)[0] in fixed:
+        if end_of(x)[0] in fixed:
             msg = (f"{x!r} is an input and also a tangent: the derivative of its gradient cannot tell them apart. Give a clone "
                    f"to make_dual or jvp. [level stack: {show()}] [NOTE gradients-of-duals]")
             raise Refusal(msg)
-    roots = [engine.root_of(y, ct, "autograd.grad") for y, ct in zip(ys, cts, strict=True)]
+    starts = roots(ys, cts, "autograd.grad")
     if along:
-        _no_hooks([target for target, _, _ in roots], fixed)
-    return engine.backward(owner, roots, inputs=xs, retain_graph=retain_graph, create_graph=create_graph, fixed=fixed)
+        _no_hooks([target for target, _, _ in starts], fixed)
+    return engine.backward(owner, starts, inputs=xs, retain_graph=retain_graph, create_graph=create_graph, fixed=fixed)
+
+
+def unused(x: Any) -> UsageError:
+    """The error of an input that has no gradient."""
+    return UsageError("One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+                      f"this is the desired behavior. It is {x!r}. [level stack: {show()}]")
+
+
+def zeros_for(x: Any, *, create_graph: bool) -> Tensor:
+    """The gradient of an input that has none, where it is asked for: with create_graph a leaf, which can be differentiated."""
+    if isinstance(x, GradientEdge):
+        msg = "materialize_grads cannot be used when the given input is a GradientEdge"
+        raise UsageError(msg)
+    zeros: Tensor = zeros_like(engine.below(x))
+    if not create_graph:
+        return zeros
+    return alias(zeros, LEAF, next_number()) if x.owner is None else wrapper(x.owner, zeros, LEAF, next_number())
+
+
+def check_batched(ys: Sequence[Any], cts: Sequence[Any]) -> None:
+    """Raise UsageError where a cotangent is no batch of cotangents of its output."""
+    for i, (y, ct) in enumerate(zip(ys, cts, strict=True)):
+        shape = y.shape if isinstance(y, Tensor) else y.meta and y.meta[0]
+        if ct is not None and shape is not None and mismatched(i, ct.shape[1:], shape):
+            msg = ("If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                   "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                   f"mismatch was detected: grad_output[{i}] has a shape of {ct.shape} and output[{i}] has a shape of {shape}. "
+                   "If you only want some tensors in `grad_output` to be considered batched, consider using vmap.")
+            raise UsageError(msg)
 
 
 def _no_hooks(todo: list[Any], fixed: frozenset[Any]) -> None:

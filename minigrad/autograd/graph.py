@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Refusal, UsageError
+from ..graph.edge import GradientEdge, get_gradient_edge
 from ..graph.node import Node
 from ..graph.saved import Hooks, UserHooks
 from ..offload import Offload
@@ -22,8 +23,8 @@ from .mutation import allow_mutation_on_saved_tensors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "increment_version",
-           "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
+           "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
 
 
 def _hooked(outside: State, hooks: Hooks) -> State:

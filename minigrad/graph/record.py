@@ -15,6 +15,7 @@ from ..storage import Storage
 from ..tensor import LEAF, Tensor, alias, like, next_number, wrapper
 from .node import Node
 from .plan import FIRST, UNARY, Plan
+from .raw import raw
 from .saved import Constant, PackedTensor, SavedTensor, keep, keep_base, save
 
 if TYPE_CHECKING:
@@ -139,10 +140,26 @@ class OpNode(Node):
             raise already_freed(self.name())
         return self._unpack(plan.saves.index(name), create_graph=True) if name in plan.saves else None
 
+    def kept(self, k: int) -> tuple[Any, Tensor | None, str]:
+        """What is kept in a slot, the leaf of level 0 that it is, and its name."""
+        if self.saved is None:
+            raise already_freed(self.name())
+        origin = self.plan.origins[k]
+        end = self.targets[origin] if isinstance(origin, int) and self.owner is None else None
+        return self.saved[k], end if isinstance(end, Tensor) else None, self.plan.saves[k]
+
+    def keep(self, k: int, packed: PackedTensor) -> None:
+        """Keep something else in a slot."""
+        assert self.saved is not None
+        self.saved = (*self.saved[:k], packed, *self.saved[k + 1:])
+
     # torch's names, as properties: a __getattr__ would make every other attribute of a node slow
     _saved_self = property(lambda self: self.saved_tensor("x0"))
     _saved_other = property(lambda self: self.saved_tensor("x1"))
     _saved_result = property(lambda self: self.saved_tensor("out"))
+    _raw_saved_self = property(lambda self: raw(self, self.plan.saves.index("x0")))
+    _raw_saved_other = property(lambda self: raw(self, self.plan.saves.index("x1")))
+    _raw_saved_result = property(lambda self: raw(self, self.plan.saves.index("out")))
 
 
 def already_freed(name: str) -> UsageError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..backend import NUMPY_DTYPE
+from ..backend import NUMPY_DTYPE, expanded
 from ..errors import UsageError
 from ..op import OpFunction, row
 from ..state import watched
@@ -78,7 +78,7 @@ def _expand_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Param
     return op.call(x, shape=(size, *params["shape"])), 0
 
 
-_expand: OpFunction = row("expand", lambda xp, x0, shape: xp.broadcast_to(x0, shape), view=True,
+_expand: OpFunction = row("expand", expanded, view=True,
               vjp=(lambda ct, shape0: sum_to(ct, shape0),), jvp="linear", batch=_expand_batch)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..backend import HOST_ARRAY, HOST_SCALAR
 from ..dtypes import bool_, int32, int64, uint8
 from ..errors import UsageError
+from ..lines import warn
 from ..tensor import Tensor
 from .batching import rank
 from .creation import tensor
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- keys
 def parsed(x: Tensor, key: Any) -> tuple[Tensor, list[Tensor], Places]:
     """The view that the basic part of a key means, and what to index it with."""
-    items = [_item(i, x) for i in (key if type(key) is tuple else (key,))]
+    items = [_item(i, x) for i in _entries(key)]
     shape, spare = x.shape, x.ndim - sum(map(_dims_used, items))
     if spare < 0:
         msg = f"too many indices for tensor of dimension {x.ndim}" if x.ndim else _NO_DIMS
@@ -104,6 +105,21 @@ def _scalars_together(x: Tensor, tensors: list[Tensor], places: list[bool]) -> t
 
 _NO_DIMS = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim "
             "tensor to a number")
+
+
+def _entries(key: Any) -> tuple[Any, ...]:
+    """The entries of a key; a list that holds more than numbers is a tuple, as in numpy's first years."""
+    if type(key) is tuple:
+        return key
+    if isinstance(key, list) and len(key) < _LONGEST and any(
+            i is None or i is Ellipsis or isinstance(i, (Tensor, slice, list, tuple, range)) for i in key):
+        warn("Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead of x[seq].")
+        return tuple(key)
+    return (key,)
+
+
+_LONGEST = 32
+"""The shortest list that cannot be a tuple of indices."""
 
 
 def _item(i: Any, x: Tensor) -> Any:

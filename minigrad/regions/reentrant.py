@@ -18,6 +18,7 @@ from weakref import WeakSet
 from .. import tree
 from ..autograd import engine
 from ..autograd.function import Function, once_differentiable
+from ..autograd.roots import roots
 from ..errors import CheckpointError, Refusal, UsageError
 from ..state import State, Watcher, current, show, using
 from ..tensor import LEAF, Tensor, alias, edge, next_number, storage_of
@@ -127,16 +128,17 @@ class Rerun(Region):
             inputs = detach_variable(saved)
             return inputs, self._call(inputs)
         inputs, outs = self.again(began, run, current().hooks)
-        pairs = zip(outs if isinstance(outs, tuple) else (outs,), grads, strict=True)
-        roots = [engine.root_of(y, g, "backward()") for y, g in pairs if isinstance(y, Tensor) and y.requires_grad]
-        if not roots:
+        pairs = [(y, g) for y, g in zip(outs if isinstance(outs, tuple) else (outs,), grads, strict=True)
+                 if isinstance(y, Tensor) and y.requires_grad]
+        if not pairs:
             msg = "none of output has requires_grad=True, this checkpoint() is not necessary"
             raise UsageError(msg)
         ends = {e: alias(x, LEAF, next_number()) for e, x in self.captured.items()}
-        roots = [(*_end(target, nr, began, ends), ct) for target, nr, ct in roots]
-        _cut([target for target, _, _ in roots], began, ends)
+        starts = [(*_end(target, nr, began, ends), ct)
+                  for target, nr, ct in roots([y for y, _ in pairs], [g for _, g in pairs], "backward()")]
+        _cut([target for target, _, _ in starts], began, ends)
         asked = [x for x in (*inputs, *ends.values()) if x.requires_grad]
-        found = iter(engine.backward(None, roots, inputs=asked))
+        found = iter(engine.backward(None, starts, inputs=asked))
         return [next(found) if x.requires_grad else None for x in (*inputs, *ends.values())]
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+import tests.differential.level_zero  # noqa: F401  more programs
 from tests.differential.harness import LIBRARIES, judge, outcome
 from tests.differential.programs import FEATURED, FEATURES, PROGRAMS
 

@@ -23,7 +23,8 @@ interpreters.base
 subclass
 modes views
 graph.node graph.plan
-graph.saved
+graph.edge graph.saved
+graph.raw
 graph.record
 op
 ops.batching
@@ -35,7 +36,8 @@ ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.li
 ops.fourier ops.factors ops.definite ops.solving ops.determinants ops.spectra ops.formerly ops.convolution ops.resampling ops.pooling +
 interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
-autograd.engine autograd.grad_mode autograd.anomaly_mode
+autograd.engine autograd.grad_mode autograd.anomaly_mode autograd.accumulated autograd.variable
+autograd.roots
 autograd.inference_mode
 autograd.lost
 autograd.function_node

@@ -94,7 +94,7 @@ def test_a_leaf_of_level_0_is_not_differentiated_by_grad_and_still_has_its_edge_
 
 def test_requires_grad_is_refused_inside_a_transform():
     """[NOTE level-zero] S2."""
-    with pytest.raises(UsageError, match=r"inside a transform \(base < grad@1\)"):
+    with pytest.raises(UsageError, match=r"inside of a function being transformed \(base < grad@1\)"):
         grad(lambda x: x.detach().requires_grad_() * x)(t(1.0))
 
 

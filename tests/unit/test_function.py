@@ -553,9 +553,12 @@ def once(lib):
 
     def backward(ctx, g):
         return g * 2 * ctx.saved_tensors[0]
+
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
     return function(lib, "Once", generate_vmap_rule=True, forward=lambda x: x * x, backward=decorate(backward),
-                    jvp=lambda ctx, d: d * 2 * ctx.saved_tensors[0],
-                    setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+                    jvp=lambda ctx, d: d * 2 * ctx.saved_tensors[0], setup_context=setup_context)
 
 
 def test_once_differentiable_is_right_once():

@@ -134,7 +134,7 @@ def test_requires_grad_makes_a_leaf_where_the_tensor_stands(x):
 
 
 def test_requires_grad_is_refused_in_a_transform(x):
-    with level(GradInterpreter()), pytest.raises(UsageError, match="inside a transform"):
+    with level(GradInterpreter()), pytest.raises(UsageError, match="inside of a function being transformed"):
         x.requires_grad_()
 
 

@@ -4,6 +4,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.autograd import engine
+from minigrad.autograd.roots import roots
 from minigrad.errors import UsageError
 from minigrad.interpreters.grad import GradInterpreter
 from minigrad.state import Watcher, current, level, using
@@ -16,7 +17,7 @@ def x(device):
 
 
 def run(y, inputs=None, **options):
-    return engine.backward(None, [engine.root_of(y, None, "test")], inputs=inputs, **options)
+    return engine.backward(None, roots([y], [None], "test"), inputs=inputs, **options)
 
 
 def test_cotangents_of_inputs_come_back_in_their_order(x):
@@ -58,7 +59,7 @@ def test_a_gradient_nobody_else_knows_is_taken_over(x):
 
 def test_a_cotangent_the_caller_knows_is_copied(x, device):
     ct = mg.ones(2, device=device)
-    engine.backward(None, [engine.root_of(x, ct, "test")])
+    engine.backward(None, roots([x], [ct], "test"))
     assert storage_of(x.grad) is not storage_of(ct)
 
 
@@ -96,23 +97,9 @@ def test_graphs_are_released_unless_retained(x):
 def test_a_level_gets_cotangents_one_storey_down(x):
     with level(GradInterpreter()) as me:
         leaf = me.leaf(x.detach())
-        (g,) = engine.backward(me, [engine.root_of((leaf * leaf).sum(), None, "test")], inputs=[leaf])
+        (g,) = engine.backward(me, roots([(leaf * leaf).sum()], [None], "test"), inputs=[leaf])
     assert g.owner is None
     assert g.tolist() == [2.0, 4.0]
-
-
-def test_a_root_is_checked(x, device):
-    with pytest.raises(UsageError, match="does not require grad"):
-        engine.root_of(x.detach(), None, "test")
-    with pytest.raises(UsageError, match="only for scalar outputs"):
-        engine.root_of(x, None, "test")
-    with pytest.raises(UsageError, match="Mismatch in shape"):
-        engine.root_of(x, mg.ones(3, device=device), "test")
-
-
-def test_a_cotangent_takes_the_type_of_its_output(x, device):
-    _, _, ct = engine.root_of(x, mg.ones(2, dtype=mg.float64, device=device), "test")
-    assert ct.dtype is mg.float32
 
 
 def test_below_is_one_storey_down(x):

@@ -1,0 +1,82 @@
+"""What a backward starts from: outputs and their cotangents, checked, as the engine takes them.
+
+Source: torch.autograd._make_grads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..graph.edge import GradientEdge, end_of
+from ..lines import warn
+from ..ops.creation import ones, ones_like
+from ..state import show
+from .engine import below
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..graph.edge import End
+    from ..tensor import Tensor
+
+def roots(outputs: Sequence[End], cts: Sequence[Tensor | None], what: str) -> list[tuple[Any, int, Tensor]]:
+    """Each output as (target, output number, cotangent); ones, where a scalar was given none.
+
+    Raises UsageError where an output requires no grad, or a cotangent has another shape.
+    """
+    return [_root(i, y, ct, what) for i, (y, ct) in enumerate(zip(outputs, cts, strict=True))]
+
+
+def _root(i: int, output: End, ct: Tensor | None, what: str) -> tuple[Any, int, Tensor]:
+    target, nr = end_of(output)
+    if target is None:
+        msg = (f"element {i} of tensors does not require grad and does not have a grad_fn: {what} was asked for the gradient "
+               f"of {output!r}. [level stack: {show()}]")
+        raise UsageError(msg)
+    shape, kind = (output.meta or (None, None)) if isinstance(output, GradientEdge) else (output.shape, output.kind)
+    if shape is None or kind is None:
+        if ct is None:
+            msg = (f"{what}: grad_outputs must be given for a GradientEdge that was made by hand, as nothing is known of its "
+                   "tensor. Make it with get_gradient_edge.")
+            raise UsageError(msg)
+        return target, nr, ct
+    if ct is None:
+        return target, nr, _one(output, shape, kind)
+    mismatch = mismatched(i, ct.shape, shape)
+    if mismatch:
+        raise UsageError(mismatch)
+    if ct.dtype is kind.dtype:
+        return target, nr, ct
+    if ct.dtype.is_complex != kind.dtype.is_complex:
+        msg = (f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+               f"grad_output[{i}] has a dtype of {ct.dtype} and output[{i}] has a dtype of {kind.dtype}.")
+        raise UsageError(msg)
+    return target, nr, ct.to(kind.dtype)
+
+
+def mismatched(i: int, given: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    """What is wrong with the shape of a cotangent; nothing where it is that of its output."""
+    return "" if given == wanted else (f"Mismatch in shape: grad_output[{i}] has a shape of {given} and output[{i}] has a "
+                                       f"shape of {wanted}.")
+
+
+def _one(output: End, shape: tuple[int, ...], kind: Any) -> Tensor:
+    """The cotangent of a scalar that was given none."""
+    if any(n != 1 for n in shape):
+        msg = f"grad can be implicitly created only for scalar outputs, and this one has shape {list(shape)}."
+        raise UsageError(msg)
+    if kind.dtype.is_complex:
+        msg = f"grad can be implicitly created only for real scalar outputs but got {kind.dtype}"
+        raise UsageError(msg)
+    if isinstance(output, GradientEdge):
+        return ones(shape, dtype=kind.dtype, device=kind.device)
+    return ones_like(below(output))
+
+
+def warn_of_cycle() -> None:
+    """Warn of the one cycle there is, the user's. [NOTE no-cycles]"""
+    warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which "
+         "can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use "
+         "this function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid "
+         "the leak.")

@@ -1,0 +1,351 @@
+"""Programs over level 0's public corners: gradient edges, hooks of one save, `.grad`, contexts around generators."""
+
+from __future__ import annotations
+
+import warnings
+
+from tests.differential.programs import error, mat, program, scalar, vec
+
+
+def warned(f):
+    """The kinds and first words of what f warns of."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        f()
+    return [(w.category.__name__, str(w.message)[:60]) for w in found]
+
+
+# ---------------------------------------------------------------- gradient edges
+@program
+def an_edge_stands_for_its_tensor_among_the_inputs(t):
+    x, w = vec(t, requires_grad=True), vec(t, requires_grad=True)
+    y = x * w
+    edges = [t.autograd.graph.get_gradient_edge(v) for v in (x, y, w)]
+    return t.autograd.grad(y.sin().sum(), edges)
+
+
+@program
+def an_edge_stays_where_it_was_when_its_tensor_is_written_to(t):
+    x = vec(t, requires_grad=True).clone()
+    before = t.autograd.graph.get_gradient_edge(x)
+    x *= 2
+    return t.autograd.grad(x.sum(), (before, x))
+
+
+@program
+def a_backward_starts_from_an_edge(t):
+    x = vec(t, requires_grad=True)
+    edge = t.autograd.graph.get_gradient_edge(x.sin())
+    scalar_edge = t.autograd.graph.get_gradient_edge(x.sin().sum())
+    return (t.autograd.grad(edge, x, grad_outputs=vec(t)), t.autograd.grad(scalar_edge, x),
+            error(lambda: t.autograd.grad(edge, x), "grad can be implicitly created only for scalar outputs"),
+            error(lambda: t.autograd.grad(edge, x, grad_outputs=mat(t)), "Mismatch in shape: grad_output[0] has a shape of"))
+
+
+@program
+def an_edge_made_by_hand(t):
+    x = vec(t, requires_grad=True).exp()
+    edge = t.autograd.graph.GradientEdge(x.grad_fn, x.output_nr)
+    return t.autograd.grad((x * x).sum(), edge)
+
+
+@program
+def backward_takes_edges_for_inputs(t):
+    x, w = vec(t, requires_grad=True), vec(t, requires_grad=True)
+    y = x.exp() * w
+    y.sum().backward(inputs=[t.autograd.graph.get_gradient_edge(x)])
+    return x.grad, w.grad
+
+
+@program
+def what_has_no_edge(t):
+    return error(lambda: t.autograd.graph.get_gradient_edge(vec(t)), "It is not possible to get the gradient edge for a Tensor")
+
+
+@program
+def an_edge_has_no_zeros(t):
+    x, w = vec(t, requires_grad=True), vec(t, requires_grad=True)
+    edge = t.autograd.graph.get_gradient_edge(w)
+    return error(lambda: t.autograd.grad(x.sum(), edge, materialize_grads=True), "materialize_grads cannot be used when the given")
+
+
+# ---------------------------------------------------------------- what grad and backward ask for
+@program
+def zeros_that_were_asked_for_can_be_differentiated(t):
+    x, w = scalar(t, requires_grad=True), scalar(t, requires_grad=True)
+    (zero,) = t.autograd.grad(w * w, x, create_graph=True, materialize_grads=True)
+    return zero, zero.requires_grad, t.autograd.grad(zero, x, materialize_grads=True)
+
+
+@program
+def what_grad_refuses(t):
+    x = vec(t, requires_grad=True)
+    batch = t.ones(2, 2, dtype=t.float64)
+    return (error(lambda: t.autograd.grad(x.sum(), []), "`inputs` argument to `grad()` cannot be empty."),
+            error(lambda: x.sum().backward(inputs=[]), "`inputs` argument to `backward()` cannot be empty."),
+            error(lambda: t.autograd.grad(x * 1j, x), "grad can be implicitly created only for scalar outputs"),
+            error(lambda: t.autograd.grad((x * 1j).sum(), x), "grad can be implicitly created only for real scalar outputs"),
+            error(lambda: t.autograd.grad((x * 1j).sum(), x, t.ones((), dtype=t.float64)),
+                  "both grad_output and output are required to have the same dtype"),
+            error(lambda: t.autograd.grad(x * 2, x, batch, is_grads_batched=True), "If `is_grads_batched=True`, we interpret"))
+
+
+# ---------------------------------------------------------------- .grad
+@program
+def grad_is_a_gradient_or_none(t):
+    x = vec(t, requires_grad=True)
+
+    def assign(v):
+        x.grad = v
+    found = (error(lambda: assign(0), "assigned grad expected to be a Tensor or None but got grad of type int"),
+             error(lambda: assign(mat(t)), "attempting to assign a gradient of size '[2, 3]' to a tensor of size '[3]'"),
+             error(lambda: assign(t.ones(3, dtype=t.float32)), "attempting to assign a gradient"),
+             error(lambda: assign(x), "can't assign Variable as its own grad"))
+    x.sum().backward()
+    del x.grad
+    return found, x.grad
+
+
+@program
+def the_grad_of_a_computed_tensor_is_warned_of(t):
+    x = vec(t, requires_grad=True)
+    y = x.sin()
+    kept = x.cos()
+    kept.retain_grad()
+    return warned(lambda: y.grad), warned(lambda: kept.grad), warned(lambda: x.grad), warned(lambda: y.detach().grad)
+
+
+@program
+def numpy_of_what_requires_grad_where_nothing_records(t):
+    x = vec(t, requires_grad=True)
+    with t.no_grad():
+        found = x.numpy().tolist()
+    return found, error(x.numpy, "Can't call numpy() on Tensor that requires grad")
+
+
+# ---------------------------------------------------------------- hooks of one save
+@program
+def hooks_of_one_save(t):
+    x = vec(t, requires_grad=True)
+    y = x * x
+    y.grad_fn._raw_saved_self.register_hooks(lambda v: 2 * v, lambda v: v)
+    seen = y.grad_fn._saved_self.tolist()
+    y.sum().backward()
+    return seen, x.grad
+
+
+@program
+def hooks_of_a_saved_output_and_second_order(t):
+    x = vec(t, requires_grad=True)
+    y = x.exp()
+    y.grad_fn._raw_saved_result.register_hooks(lambda v: v.tolist(), lambda v: t.tensor(v, dtype=t.float64))
+    (g,) = t.autograd.grad(y.sum(), x, create_graph=True)
+    return g, t.autograd.grad(g.sum(), x)
+
+
+@program
+def hooks_of_a_save_of_a_function(t):
+    class Square(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            x, _ = ctx.saved_tensors
+            return 2 * g * x
+
+    x = vec(t, requires_grad=True)
+    y = Square.apply(x)
+    saved = y.grad_fn._raw_saved_tensors
+    saved[0].register_hooks(lambda v: -v, lambda v: v)
+    found = error(lambda: saved[1].register_hooks(lambda v: v, lambda v: v), "with value None is forbidden")
+    y.sum().backward()
+    return len(saved), found, x.grad
+
+
+@program
+def hooks_of_a_save_that_are_refused(t):
+    y = vec(t, requires_grad=True).exp()
+    raw = y.grad_fn._raw_saved_result
+    found = (error(lambda: raw.register_hooks(1, 1), "incompatible function arguments"),
+             error(lambda: raw.register_hooks(lambda v: v.add_(1), lambda v: v), "A saved tensor pack hook is modifying its input"))
+    raw.register_hooks(lambda v: v, lambda v: v)
+    return (found, error(lambda: raw.register_hooks(lambda v: v, lambda v: v), "hooks have already been set"),
+            error(t.autograd.SavedTensor, "Trying to create a SavedTensor object from Python is forbidden"))
+
+
+# ---------------------------------------------------------------- contexts around what is not called once
+@program
+def a_generator_runs_under_its_context_and_its_caller_does_not(t):
+    log = []
+
+    @t.no_grad()
+    def steps():
+        for i in range(3):
+            log.append(("inside", t.is_grad_enabled()))
+            try:
+                got = yield i
+            except ValueError:
+                log.append(("thrown", t.is_grad_enabled()))
+                got = yield "caught"
+            log.append(got)
+        return "end"
+
+    made = steps()
+    log.append(next(made))
+    log.append(t.is_grad_enabled())
+    log.append(made.send("sent"))
+    log.append(made.throw(ValueError()))
+    try:
+        while True:
+            log.append(next(made))
+            log.append(t.is_grad_enabled())
+    except StopIteration as end:
+        log.append(end.value)
+    return log
+
+
+@program
+def a_generator_that_is_closed_cleans_up_under_its_context(t):
+    log = []
+
+    @t.no_grad()
+    def steps():
+        try:
+            yield 1
+        finally:
+            log.append(t.is_grad_enabled())
+    made = steps()
+    next(made)
+    made.close()
+    return log
+
+
+@program
+def a_decorated_class_is_warned_of(t):
+    def run():
+        @t.no_grad()
+        class Made:
+            def __init__(self):
+                self.seen = t.is_grad_enabled()
+
+            def later(self):
+                return t.is_grad_enabled()
+        made = Made()
+        found.extend([made.seen, made.later()])
+    found = []
+    return warned(run), found
+
+
+# ---------------------------------------------------------------- writes and keys
+@program
+def a_part_of_an_expanded_tensor_is_written_to(t):
+    x = t.zeros(1, dtype=t.float64).expand(3)
+    x[0] = 5.0
+    return x, error(lambda: x.add_(1), "more than one element of the written-to tensor refers to a single memory location")
+
+
+@program
+def a_list_of_indices_and_slices_is_a_key_of_several_dimensions(t):
+    x = mat(t, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = x[[[0, 1], [2, 2]]], x[[slice(None), [0, 2]]], x[[None, 1]], x[[1, 0]]
+        y = x * 1
+        y[[[0, 1], [2, 0]]] = 7.0
+    y.sum().backward()
+    return *found, y, x.grad
+
+
+# ---------------------------------------------------------------- functions
+@program
+def an_output_that_is_returned_twice_is_one_tensor(t):
+    class Twice(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            return y, y
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return 2 * g + 2 * h
+
+    x = vec(t, requires_grad=True)
+    a, b = Twice.apply(x)
+    return a is b, t.autograd.grad((a * b).sum(), x)
+
+
+@program
+def a_function_takes_no_keyword_only_arguments_under_vmap(t):
+    class Add(t.autograd.Function):
+        @staticmethod
+        def forward(x, *, y):
+            return x + y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x, *, y):
+            return x + y, 0
+    return error(lambda: t.func.vmap(Add.apply)(vec(t), y=vec(t)), "autograd.Function with kwarg-only Tensor args")
+
+
+@program
+def variable_is_every_tensor(t):
+    x = vec(t, requires_grad=True)
+    y = t.autograd.Variable(x.sin(), requires_grad=True)
+    return isinstance(x, t.autograd.Variable), y.is_leaf, y.requires_grad, t.autograd.Variable(x).requires_grad
+
+
+@program
+def what_a_function_is_warned_of_and_refused(t):
+    class Bad(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = 3 * x
+            ctx.mark_dirty(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3 * g
+    x = vec(t, requires_grad=True)
+    return warned(lambda: Bad.apply(x.clone())), error(lambda: Bad()(x), "Legacy autograd function with non-static forward")
+
+
+@program
+def jvp_is_given_what_was_saved_for_forward(t):
+    class Saved(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clone()
+
+        @staticmethod
+        def jvp(ctx, dx):
+            seen.append(len(ctx.saved_tensors))
+            return dx
+    seen, forward_ad = [], t.autograd.forward_ad
+    with forward_ad.dual_level():
+        Saved.apply(forward_ad.make_dual(vec(t), vec(t)))
+    return seen
+
+
+@program
+def gradcheck_says_what_is_wrong(t):
+    def tell(y):
+        y.register_hook(lambda g: g + 1e-2)
+        return y
+    x = t.ones(2, dtype=t.float64, requires_grad=True)
+    z = t.ones(2, dtype=t.complex128, requires_grad=True)
+    check = t.autograd.gradcheck
+    return (error(lambda: check(lambda v: tell(v.clone()), (z,)), "While considering the imaginary part of complex outputs only"),
+            error(lambda: check(lambda v: tell(v.clone()), (x,)), "Jacobian mismatch for output 0 with respect to input 0"),
+            error(lambda: check(lambda v: t.tensor([v.sum().item()], dtype=t.float64), (x,)),
+                  "Numerical gradient for function expected to be zero"),
+            error(lambda: check(lambda v: t.cat([v, v]) if (v >= 1).all() else v, (x,)), "return outputs with the same shape when"),
+            check(lambda v: (), (x,)))

@@ -1,0 +1,49 @@
+"""minigrad/autograd/roots.py, minigrad/graph/edge.py"""
+
+import pytest
+
+import minigrad as mg
+from minigrad.autograd.graph import GradientEdge, get_gradient_edge
+from minigrad.autograd.roots import roots
+from minigrad.errors import UsageError
+from minigrad.func import grad
+
+
+@pytest.fixture
+def x(device):
+    return mg.tensor([1.0, 2.0], device=device).requires_grad_()
+
+
+def test_a_root_is_checked(x, device):
+    with pytest.raises(UsageError, match="element 1 of tensors does not require grad"):
+        roots([x.sum(), x.detach()], [None, None], "test")
+    with pytest.raises(UsageError, match="only for scalar outputs"):
+        roots([x], [None], "test")
+    with pytest.raises(UsageError, match=r"Mismatch in shape: grad_output\[1\] has a shape of"):
+        roots([x.sum(), x], [None, mg.ones(3, device=device)], "test")
+
+
+def test_a_cotangent_takes_the_type_of_its_output(x, device):
+    [(_, _, ct)] = roots([x], [mg.ones(2, dtype=mg.float64, device=device)], "test")
+    assert ct.dtype is mg.float32
+
+
+def test_an_edge_made_by_hand_needs_a_cotangent(x):
+    y = x.sum()
+    edge = GradientEdge(y.grad_fn, 0)
+    with pytest.raises(UsageError, match="Make it with get_gradient_edge"):
+        mg.autograd.grad(edge, x)
+    assert mg.autograd.grad(edge, x, grad_outputs=mg.ones_like(y))[0].tolist() == [1.0, 1.0]
+
+
+def test_an_edge_belongs_to_the_level_of_its_graph(x):
+    owners = []
+
+    def f(v):
+        w = v.sin()
+        owners.extend([get_gradient_edge(v).owner is v.owner, get_gradient_edge(w).owner is v.owner])
+        (g,) = mg.autograd.grad((w * w).sum(), get_gradient_edge(w), create_graph=True)
+        return g.sum()
+    found = grad(f)(x.detach())
+    assert owners == [True, True]
+    assert mg.allclose(found, 2 * x.detach().cos())
