@@ -16,6 +16,7 @@ from ..graph.raw import SavedTensor
 from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from ..state import _STATE, current
 from ..subclass import bare
+from . import _functorch as _functorch
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

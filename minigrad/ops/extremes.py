@@ -41,25 +41,39 @@ class MinMax(NamedTuple):
 
 
 # ---------------------------------------------------------------- shared by what equals the result
-def _ties(x: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> tuple[Tensor, Tensor]:
-    """Which elements equal the result, as ones and zeros, and how many."""
-    ties = (x == restore(out, x.shape, dims, keepdim)).to(x.dtype)
-    return ties, sum_dims(ties, dims=dims, keepdim=keepdim)
+def _equal(x: Tensor, out: Tensor) -> Tensor:
+    return x == out
 
 
-def _pull_shares(ct: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    ties, n = _ties(x0, out, dims, keepdim)
-    return pull(ct / n, ties, dims, keepdim)
+def _the_same(x: Tensor, out: Tensor) -> Tensor:
+    """Equal, or nan both: what torch means where it takes one extreme of all elements."""
+    return (x == out) | ((x != x) & (out != out))  # noqa: PLR0124
 
 
-def _push_shares(dx: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    ties, n = _ties(x0, out, dims, keepdim)
-    return push(dx, ties, dims, keepdim) / n
+def _shares(ties_of: Callable[[Tensor, Tensor], Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """The vjp and the jvp of an extreme: the elements that `ties_of` finds in it have equal shares."""
+    def ties(x: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> tuple[Tensor, Tensor]:
+        """Which elements they are, as ones and zeros, and how many."""
+        found = ties_of(x, restore(out, x.shape, dims, keepdim)).to(x.dtype)
+        return found, sum_dims(found, dims=dims, keepdim=keepdim)
+
+    def pull_shares(ct: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+        found, n = ties(x0, out, dims, keepdim)
+        return pull(ct / n, found, dims, keepdim)
+
+    def push_shares(dx: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+        found, n = ties(x0, out, dims, keepdim)
+        return push(dx, found, dims, keepdim) / n
+    return pull_shares, push_shares
 
 
-def _extreme(name: str, kernel: Callable[..., Any], *, node: str | None = None) -> OpFunction:
-    return row(name, kernel, saves=("x0", "out"), batch=over_dims, node=node,
-               vjp=(_pull_shares,), jvp=(_push_shares,))
+_pull_shares, _push_shares = _shares(_equal)
+
+
+def _extreme(name: str, kernel: Callable[..., Any], ties_of: Callable[[Tensor, Tensor], Tensor], *,
+             node: str | None = None) -> OpFunction:
+    pull_shares, push_shares = _shares(ties_of)
+    return row(name, kernel, saves=("x0", "out"), batch=over_dims, node=node, vjp=(pull_shares,), jvp=(push_shares,))
 
 
 def _median_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
@@ -70,11 +84,19 @@ def _median_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> An
     return found.reshape([1 if d in dims else n for d, n in enumerate(x0.shape) if keepdim or d not in dims])
 
 
-_amax = _extreme("amax", lambda xp, x0, dims, keepdim: x0.max(axis=dims, keepdims=keepdim))
-_amin = _extreme("amin", lambda xp, x0, dims, keepdim: x0.min(axis=dims, keepdims=keepdim))
-_max_all = _extreme("max", lambda xp, x0, dims, keepdim: x0.max(axis=dims, keepdims=keepdim), node="MaxBackward1")
-_min_all = _extreme("min", lambda xp, x0, dims, keepdim: x0.min(axis=dims, keepdims=keepdim), node="MinBackward1")
-_median_all = _extreme("median", _median_kernel)
+def _max_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    return x0.max(axis=dims, keepdims=keepdim)
+
+
+def _min_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    return x0.min(axis=dims, keepdims=keepdim)
+
+
+_amax = _extreme("amax", _max_kernel, _equal)
+_amin = _extreme("amin", _min_kernel, _equal)
+_max_all = _extreme("max", _max_kernel, _the_same, node="MaxBackward1")
+_min_all = _extreme("min", _min_kernel, _the_same, node="MinBackward1")
+_median_all = _extreme("median", _median_kernel, _the_same)
 
 
 def _aminmax_vjp(ct: list[Any], x0: Tensor, out0: Tensor, out1: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:

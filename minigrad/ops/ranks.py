@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..tensor import Tensor
 from .choice import isnan
 from .creation import full_like, tensor
-from .extremes import Chosen, _choice, _chosen_along, _extreme, _not_empty, _order, sort
+from .extremes import Chosen, _choice, _chosen_along, _extreme, _not_empty, _order, _the_same, sort
 from .gather import gather, index_add, index_copy
 from .indexing import masked_fill
 from .pointwise import ceil, floor, lerp, round
@@ -51,7 +51,7 @@ def _nanmedian_kernel(xp: Any, x0: Array, dims: tuple[int, ...], keepdim: bool) 
 
 _mode = _choice("mode", _mode_index)
 _nanmedian = _choice("nanmedian", _nanmedian_index, node="NanmedianBackward1")
-_nanmedian_all = _extreme("nanmedian", _nanmedian_kernel)
+_nanmedian_all = _extreme("nanmedian", _nanmedian_kernel, _the_same)
 
 
 def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Chosen:

@@ -349,3 +349,14 @@ def gradcheck_says_what_is_wrong(t):
                   "Numerical gradient for function expected to be zero"),
             error(lambda: check(lambda v: t.cat([v, v]) if (v >= 1).all() else v, (x,)), "return outputs with the same shape when"),
             check(lambda v: (), (x,)))
+
+
+@program
+def one_extreme_of_all_spreads_its_gradient_over_nans(t):
+    found = []
+    for f in (t.max, t.min, t.median, t.nanmedian):
+        for values in ([1.0, float("nan"), float("nan")], [float("nan")] * 3, [2.0, 2.0, 1.0]):
+            x = t.tensor(values, dtype=t.float64, requires_grad=True)
+            f(x).backward()
+            found.append(x.grad.tolist())
+    return [[str(v) for v in g] for g in found]
