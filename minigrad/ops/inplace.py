@@ -59,6 +59,7 @@ def in_place_view(f: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
     """
     def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         _writable(x, name)
+        writing(bottom(x).kind)
         new = f(_moved(x), *args, **kwargs)
         old = root_of(new)
         if old.shape == x.shape and old is new:
@@ -148,12 +149,23 @@ def _recorded(*args: Any) -> bool:
         None not in state.grad_off and any(isinstance(a, Tensor) and a.node is not None for a in args))
 
 
+def unrecorded(x: Tensor, root: Tensor) -> bool:
+    """Whether `x` is a view of what is recorded, and was made where nothing was: what it was has no gradient."""
+    return x.node is None and root.node is not None and root is not x
+
+
 def _writable(x: Tensor, name: str) -> Tensor:
     """Raise UsageError where a leaf that requires grad, or a view of one, would be overwritten while that is recorded."""
     state = current()
     layer: Any = revive(x, state)
     while layer is not None:
         root = root_of(layer)
+        if unrecorded(layer, root) and layer.owner not in state.grad_off:
+            msg = (f"A view was created in no_grad mode and is being modified inplace with grad mode enabled ({name}). Given "
+                   "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
+                   "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
+                   f"tracked) or both outside (if you want the inplace to be tracked). [level stack: {show()}] [NOTE in-place]")
+            raise UsageError(msg)
         if root.node is LEAF and layer.owner not in state.grad_off:
             what = "a leaf Variable that requires grad" if root is layer else "a view of a leaf Variable that requires grad"
             msg = (f"{what} is being used in an in-place operation ({name}). Do it under no_grad(), or on a clone. "

@@ -66,7 +66,8 @@ nn
 residuals timeline
 memory
 sim cuda
-_C _C._functorch _functorch.eager_transforms _vmap_internals
+_C._functorch
+_C _functorch.eager_transforms _vmap_internals
 tracing testing
 __init__
 fx.node

@@ -142,6 +142,11 @@ def views_that_are_not_told():
     return replaced(inplace, views_of=lambda root: [])
 
 
+def writes_to_any_view():
+    """A view that was made under no_grad is written to like another."""
+    return replaced(inplace, unrecorded=lambda x, root: False)
+
+
 def forward_that_means_values():
     """A Function's code runs with the levels taken off, and a tensor of theirs that it captured means its value."""
     return replaced(function_call.Call, inside=lambda self, now, levels: now._replace(levels=levels))

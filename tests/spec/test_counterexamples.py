@@ -220,6 +220,22 @@ def test_views_that_are_not_told_lose_their_gradient():
         assert program() is False
 
 
+def test_writes_to_views_made_under_no_grad_lose_a_factor():
+    """[NOTE in-place]  (x0 x1)^2 has the gradient 2 x0 x1^2, which is 8 at (1, 2)."""
+    def program():
+        x = t([1.0, 2.0], requires_grad=True)
+        base = x * 1
+        with mg.no_grad():
+            view = base[:1]
+        view.mul_(x[1:])
+        return mg.autograd.grad((base[0] * base[0]).sum(), x)[0][0].item()
+
+    with pytest.raises(UsageError, match="A view was created in no_grad mode"):
+        program()
+    with broken.writes_to_any_view():
+        assert program() == 0.0
+
+
 # ---------------------------------------------------------------- saving
 @pytest.mark.parametrize("feature", [checkpointed, offloaded], ids=["checkpoint", "save_on_cpu"])
 def test_detaching_at_every_level_makes_the_second_derivative_zero(feature):

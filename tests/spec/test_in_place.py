@@ -293,3 +293,24 @@ def test_an_in_place_view_of_a_sample():
     x = t([[[1.0, 2.0]], [[3.0, 4.0]]])
     found = vmap(grad(lambda a: (a * a).squeeze_(0).mul_(a[0]).sum()))(x)
     assert found.tolist() == (3 * x * x).tolist()
+
+
+LEVELS = {"level 0": lambda f, x: f(x.requires_grad_()), "grad": lambda f, x: grad(f)(x),
+          "vmap grad": lambda f, x: vmap(grad(f))(mg.stack([x, x]))}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_view_made_under_no_grad_is_not_written_to_where_writes_are_recorded(level):
+    """[NOTE in-place]  At any level; under no_grad it may be, and no gradient knows."""
+    def f(x, *, unrecorded):
+        base = x * 1
+        with mg.no_grad():
+            view = base[:1]
+            if unrecorded:
+                view.mul_(x[1:])
+        if not unrecorded:
+            view.mul_(x[1:])
+        return base.sum()
+    with pytest.raises(UsageError, match="A view was created in no_grad mode and is being modified inplace with grad mode"):
+        LEVELS[level](lambda x: f(x, unrecorded=False), t([1.0, 2.0]))
+    LEVELS[level](lambda x: f(x, unrecorded=True), t([1.0, 2.0]))

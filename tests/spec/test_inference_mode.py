@@ -103,3 +103,13 @@ def test_as_a_context_and_as_a_decorator_it_puts_back_what_it_found():
         with mg.inference_mode(False):
             assert not mg.is_inference_mode_enabled()
     assert current() is outside
+
+
+def test_an_inference_tensor_does_not_become_a_view_of_itself_outside():
+    """[NOTE inference-mode]  An in-place view counts as a write, as in torch."""
+    with mg.inference_mode():
+        c = mg.ones(1, 2)
+        c.t_()
+    with pytest.raises(UsageError, match="Inplace update to inference tensor outside InferenceMode"):
+        c.t_()
+    assert c.shape == (2, 1)
