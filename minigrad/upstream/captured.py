@@ -53,6 +53,8 @@ class Notes(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if not program.runs:
+            return func(*args, **kwargs)
         with bookkeeping():
             for x in _tensors((args, *kwargs.values())):
                 self.note(x)
@@ -81,9 +83,10 @@ class Again(TorchFunctionMode):
         self.fresh = WeakTensorKeyDictionary()
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with bookkeeping():
-            args, kwargs = tree_map_only(torch.Tensor, self.again, (args, kwargs or {}))
-        return func(*args, **kwargs)
+        if program.runs:
+            with bookkeeping():
+                args, kwargs = tree_map_only(torch.Tensor, self.again, (args, kwargs or {}))
+        return func(*args, **(kwargs or {}))
 
     def again(self, x: torch.Tensor) -> torch.Tensor:
         """What stands for a tensor in the rerun."""

@@ -190,6 +190,7 @@ NESTINGS = {
     "vmap of a vjp function": lambda f: vmap(vjp(f, X)[1])(torch.eye(3, dtype=torch.float64))[0],
     "grad in the cotangent": grad_in_the_cotangent,
     "backward over grad": lambda f: eager(grad(total(f)), X),
+    "backward over grad.vmap": lambda f: eager(grad(total(many(f))), B),
     "backward over vmap": lambda f: eager(many(f), B),
     "backward over vmap.grad": lambda f: eager(many(grad(total(f))), B),
     "backward over jvp": lambda f: eager(lambda x: jvp(f, (x,), (V,))[1], X),
@@ -204,7 +205,8 @@ PLAIN_FAILS = {
     ("a dual level under a gradient", "softmax"),  # overwrites what it saved
     ("hessian", "dropout"),  # torch.func.hessian has no randomness
     *((nesting, "a_gradient_inside") for nesting in (  # the input requires no gradient at its level
-        "grad.vmap", "grad.jvp", "jvp.grad.jvp", "backward over vmap", "backward over jvp", "grad.functionalize")),
+        "grad.vmap", "backward over grad.vmap", "grad.jvp", "jvp.grad.jvp", "backward over vmap", "backward over jvp",
+        "grad.functionalize")),
 }
 NOT_ALIKE = {("make_fx(grad)", "dropout")}  # a trace holds draws, not that a stream was put back
 
