@@ -77,8 +77,9 @@ def test_a_device_that_is_entered_is_where_a_module_is_made():
     (lambda x: x.sum().item(), "no data"), (lambda x: x.tolist(), "no data"), (lambda x: bool(x.sum()), "no data"),
     (lambda x: x.to("cpu"), "Cannot copy out of meta tensor; no data!"), (lambda x: x[x > 0], "depends on data"),
     (lambda x: x.nonzero(), "depends on data"),
-    (lambda x: x.masked_select(x > 0), "depends on data"), (lambda x: mg.allclose(x, x), "no data"), (lambda x: x + mg.ones(3, device="cpu"), "on the same device"),
-], ids=str)
+    (lambda x: x.masked_select(x > 0), "depends on data"), (lambda x: mg.allclose(x, x), "no data"),
+    (lambda x: x + mg.ones(3, device="cpu"), "on the same device"),
+], ids=["item", "tolist", "bool", "to", "mask", "nonzero", "masked_select", "allclose", "add"])
 def test_what_depends_on_data_is_an_error_that_says_so(look, words):
     """[NOTE meta-tensors]"""
     with pytest.raises(UsageError, match=words):
