@@ -72,7 +72,7 @@ def summed(xp: Any, x: Array, extents: Extents, stride: Extents, padding: Extent
     made = xp.zeros((*x.shape[:-2 * r], *[n + 2 * p for n, p in zip(extents, padding, strict=True)]), x.dtype)
     for at in product(*map(range, size)):
         made[_places(at, out, stride, dilation)] += x[(Ellipsis, *at, *[slice(None)] * r)]
-    return made[_inside(extents, padding)]
+    return xp.ascontiguousarray(made[_inside(extents, padding)])  # memory of its own, and no more
 
 
 # ---------------------------------------------------------------- kernels: (N, groups, channels of one, places)
