@@ -208,7 +208,9 @@ def is_writable(array: Array) -> bool:
     """Whether a program may write to it: no two elements are one."""
     if isinstance(array, HOST_ARRAY) and not array.flags.writeable:
         return False
-    return 0 not in array.strides or not any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
+    if 0 not in array.strides or not array.size:
+        return True
+    return not any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
 
 
 def address(array: Array) -> int:
