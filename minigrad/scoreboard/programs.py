@@ -7,6 +7,7 @@ answer is an error, `right` is the error's name.
 from __future__ import annotations
 
 from contextvars import ContextVar
+from importlib import import_module
 from inspect import getsource
 from math import cos, sin
 from textwrap import dedent
@@ -258,6 +259,44 @@ def offloaded_and_changed(torch: Any, device: str) -> Any:
     return w.grad
 
 
+# ---------------------------------------------------------------- other doors in
+def custom_function(torch: Any, device: str) -> Any:
+    """grad(grad(g)), where the sine of g is an autograd.Function."""
+    class Sine(torch.autograd.Function):  # type: ignore[misc]
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x.sin()
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * ctx.saved_tensors[0].cos()
+
+    g = checkpointed(torch, lambda x: Sine.apply(Sine.apply(x)))
+    return torch.func.grad(torch.func.grad(g))(number(torch, 5.0, device))
+
+
+def trace(torch: Any, device: str) -> Any:
+    """The graph of grad(grad(g)), traced at 1 and run at 5."""
+    make_fx = import_module(f"{torch.__name__}.fx.experimental.proxy_tensor").make_fx
+    graph = make_fx(torch.func.grad(torch.func.grad(checkpointed(torch, f))))(number(torch, 1.0, device))
+    return graph(number(torch, 5.0, device))
+
+
+def autocast_left(torch: Any, device: str) -> Any:
+    """autocast around the forward only: 1 where the second run saves what the first one saved."""
+    x = torch.ones(2, 2, device=device).requires_grad_()
+    with torch.autocast(device, dtype=torch.float16):
+        y = checkpointed(torch, lambda x: x @ x)(x)
+    y.sum().backward()
+    return (x.grad == 4.0).all().to(torch.float64)
+
+
 # ---------------------------------------------------------------- all of them
 _REGIONS = (("plain", plain, "right", "right", ""), ("checkpoint", checkpointed, "refuses", "right", "functorch#993"),
             ("every", at_every_order, "lacks it", "lacks it", ""),
@@ -292,6 +331,10 @@ PROGRAMS = {
         Program("context-variable", context_variable, 3 * cos(3.0), "wrong: 1.6209", "pytorch#184018"),
         Program("captured-and-changed", captured_and_changed, "CheckpointError", "wrong: 10000"),
         Program("offloaded-and-changed", offloaded_and_changed, "UsageError", "wrong: 200", "pytorch#128545", "cpu", "error")],
+    "other doors in: custom functions, traces, modes": [
+        Program("custom-function", custom_function, derivative(2, 5.0), "refuses", "functorch#993"),
+        Program("trace", trace, derivative(2, 5.0), "refuses", "functorch#993"),
+        Program("autocast-left", autocast_left, 1.0, "right")],
 }
 
 
