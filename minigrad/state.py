@@ -37,7 +37,7 @@ class State:
     hooks_disabled: str | None = None
     """The message of `disable_saved_tensors_hooks`, where it is in force. [NOTE disabled-hooks]"""
     watchers: tuple[Watcher, ...] = ()
-    """Those who are told of every op: traces and checkpoint frames.  Where there are none, ops take their fast path."""
+    """Those who are told of every op: traces, logs, readers.  Where there are none, ops take their fast path."""
     inference: frozenset[Interpreter | None] | None = None
     """In inference mode: the levels that will never save what is made. [NOTE inference-mode]"""
     ahead: tuple[Any, ...] = ()

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import torch
-from torch.overrides import TorchFunctionMode
-from torch.utils.weak import WeakTensorKeyDictionary
 
-from .captured import Again, _tensors, bookkeeping, program
+from .captured import Again, Notes, program
 from .layers import Batch, dual, one_down
 from .levels import level, standing, tangent_of
 from .private import accumulator, function_modes, is_batched, is_dead, is_wrapped, level_of, sequence_number, wrap_for_grad
@@ -86,7 +84,7 @@ def edge(x: torch.Tensor, number: int) -> tuple[Any, int]:
         return accumulator(x), 0
 
 
-class Reads(TorchFunctionMode):
+class Reads(Notes):
     """What a region is given and what it captures, as it was at first sight."""
 
     of_one_run = True
@@ -95,7 +93,6 @@ class Reads(TorchFunctionMode):
         super().__init__()
         self._began = sequence_number()
         self._depth = depth
-        self._known = WeakTensorKeyDictionary()
         self._versions: list[tuple[torch.Tensor, int]] = []
         self.inputs: list[torch.Tensor] = []
         self.sources: list[ref[torch.Tensor]] = []
@@ -106,21 +103,12 @@ class Reads(TorchFunctionMode):
             self._add(x, substitute(x))
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if not program.runs:
-            return func(*args, **kwargs)
-        with bookkeeping():
-            for x in _tensors((args, *kwargs.values())):
-                self._note(x)
-        self.awaited = self.awaited or func is torch.Tensor.retain_grad
-        out = func(*args, **kwargs)
-        for x in _tensors((out,)):
-            self._known.setdefault(x, None)
-        return out
+        self.awaited = self.awaited or (program.runs and func is torch.Tensor.retain_grad)
+        return super().__torch_function__(func, types, args, kwargs)
 
-    def _note(self, x: torch.Tensor) -> None:
+    def note(self, x: torch.Tensor) -> None:
         """Note what some level differentiates and the region did not make; of a level entered inside, what is wrapped."""
-        while x not in self._known:
+        while x not in self.known:
             now = substitute(x)
             if not is_wrapped(now) or (not is_dead(now) and level_of(now) <= self._depth):
                 recorded = [s for s in storeys(now) if s.requires_grad]
@@ -131,7 +119,7 @@ class Reads(TorchFunctionMode):
             x = one_down(x)
 
     def _add(self, x: torch.Tensor, now: torch.Tensor) -> None:
-        self._known[x] = None
+        self.known[x] = None
         self.inputs.append(now)
         self.sources.append(ref(x))
         base = base_of(now)
