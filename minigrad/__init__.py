@@ -165,6 +165,8 @@ _LATE = {
     "det": ".linalg", "slogdet": ".linalg", "matrix_exp": ".linalg", "matrix_power": ".linalg",
     "logdet": ".ops.determinants", "cholesky": ".ops.formerly", "inverse": ".ops.formerly", "lu": ".ops.formerly",
     "lu_solve": ".ops.formerly", "pinverse": ".ops.formerly", "qr": ".ops.formerly", "svd": ".ops.formerly",
+    "triangular_solve": ".ops.formerly", "geqrf": ".ops.reflections", "ormqr": ".ops.reflections", "orgqr": ".ops.reflections",
+    "svd_lowrank": ".ops.leastsquares", "pca_lowrank": ".ops.leastsquares",
     "cholesky_solve": ".ops.solving", "cholesky_inverse": ".ops.solving", "lu_unpack": ".ops.solving",
     "is_anomaly_enabled": ".autograd.anomaly_mode", "is_anomaly_check_nan_enabled": ".autograd.anomaly_mode",
     "inference_mode": ".autograd.inference_mode", "is_inference_mode_enabled": ".autograd.inference_mode",

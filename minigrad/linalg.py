@@ -2,10 +2,13 @@
 
 from .modes import publish
 from .ops.determinants import det, slogdet
+from .ops.eigen import eig, eigvals
+from .ops.leastsquares import lstsq
 from .ops.linalg import matmul
 from .ops.norm import matrix_norm, vector_norm
 from .ops.norm import of_vector_or_matrix as norm
 from .ops.products import cross, vander, vecdot
+from .ops.reflections import householder_product
 from .ops.shape import diagonal
 from .ops.solving import (
     cholesky,
@@ -27,10 +30,10 @@ from .ops.solving import (
 from .ops.spectra import cond, eigh, eigvalsh, matrix_exp, matrix_rank, pinv, qr, svd, svdvals
 
 __all__ = [
-    "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "inv_ex", "lu", "lu_factor",
-    "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm",
-    "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve",
-    "vander", "vecdot", "vector_norm",
+    "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+    "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp",
+    "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex",
+    "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]
 
 publish(globals())

@@ -372,6 +372,10 @@ T.lu_solve = _late("lu_solve", "formerly")
 T.pinverse = _late("pinverse", "formerly")
 T.qr = _late("qr", "formerly")
 T.svd = _late("svd", "formerly")
+T.triangular_solve = _late("triangular_solve", "formerly")
+T.geqrf = _late("geqrf", "reflections")
+T.ormqr = _late("ormqr", "reflections")
+T.orgqr = _late("orgqr", "reflections")
 
 # ---------------------------------------------------------------- random numbers
 T.bernoulli = random.bernoulli

@@ -1,15 +1,18 @@
 """Linear algebra under the names it had before torch.linalg, which programs still use.
 
-Source: torch.cholesky, torch.inverse, torch.lu, torch.lu_solve, torch.pinverse, torch.qr, torch.svd.
+Source: torch.cholesky, torch.inverse, torch.lu, torch.lu_solve, torch.pinverse, torch.qr, torch.svd, torch.triangular_solve.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import UsageError
 from . import solving, spectra
 from .creation import new_zeros
+from .layout import clone
 from .linalg import adjoint
+from .shape import movedim
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -59,3 +62,24 @@ def svd(x: Tensor, some: bool = True, compute_uv: bool = True) -> SVD:
     u, s, vh = spectra.svd(x, full_matrices=not some)
     v = adjoint(vh)
     return SVD(u, s, v) if compute_uv else SVD(new_zeros(u, u.shape), s, new_zeros(v, v.shape))
+
+
+class Triangular(NamedTuple):
+    """What triangular_solve returns.  Source: torch.return_types.triangular_solve."""
+
+    solution: Tensor
+    cloned_coefficient: Tensor
+
+
+def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,  # noqa: N803
+                     unitriangular: bool = False) -> Triangular:
+    """As linalg.solve_triangular, the right side first, of A or its transpose; and a copy of A.
+
+    Source: torch.triangular_solve.
+    """
+    for name, x in (("b", b), ("A", A)):
+        if x.ndim < 2:
+            msg = f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {x.ndim} instead"
+            raise UsageError(msg)
+    a, upper = (movedim(A, -1, -2), not upper) if transpose else (A, upper)
+    return Triangular(solving.solve_triangular(a, b, upper=upper, unitriangular=unitriangular), clone(A))

@@ -12,7 +12,7 @@ zeros_like fft linalg ones
 """.split())  # noqa: SIM905
 
 METHODS = {"add.reduce", "add.at", "lib.stride_tricks.as_strided", "fft.fftn", "fft.ifftn", "fft.irfftn", "fft.rfftn",
-           "linalg.cholesky", "linalg.eigh", "linalg.inv", "linalg.qr", "linalg.solve", "linalg.svd"}
+           "linalg.cholesky", "linalg.eig", "linalg.eigh", "linalg.inv", "linalg.qr", "linalg.solve", "linalg.svd"}
 """Methods of its functions that cupy has; reduce and accumulate are there for sums and products only."""
 
 OWN = {"cuda"}

@@ -445,6 +445,8 @@ SAMPLES = {
     "spectra._qr": [((real(3, 3),), {"mode": "reduced"}), ((real(4, 2),), {"mode": "reduced"}),
                     ((real(2, 4),), {"mode": "complete"})],
     "spectra._eigh": [((definite(3, "real"),), {"uplo": "L"}), ((definite(3, "real"),), {"uplo": "U"})],
+    "eigen._eig": [((definite(3, "real"),), {"is_real": True})],
+    "reflections._geqrf": [((number(3, 3),), {}), ((real(4, 2),), {})],
     "spectra._svd": [((real(3, 3),), {"full": False}), ((real(4, 2),), {"full": False}), ((real(2, 4),), {"full": False})],
     "spectra._pinv": [((number(3, 2), 0.0, 1e-12), {"hermitian": False}), ((definite(3), 0.0, 1e-12), {"hermitian": True})],
     "spectra._matrix_exp": [((number(3, 3),), {})],
@@ -480,7 +482,8 @@ SAMPLES = {
                             ((unit(2, 4), unit(2, 4)), {"num_samples": 2, "replacement": False})],
 }
 
-REFUSES_DERIVATIVE = {"pointwise.floor_divide": "derivative for aten::floor_divide is not implemented"}
+REFUSES_DERIVATIVE = {"pointwise.floor_divide": "derivative for aten::floor_divide is not implemented",
+                      "reflections._geqrf": "derivative for 'geqrf' is not implemented"}
 """As torch: the op runs, and its backward is an error."""
 
 PASSIVE = {"normalization._batch_norm": (3, 4)}
