@@ -27,8 +27,8 @@ from .captured import Again, Notes, bookkeeping
 from .effects import rerunning
 from .frames import Frame, Holding, Settings
 from .hooks import INPUTS, Entry, Hooks
-from .layers import dual, one_down, rewrapped
-from .levels import depth, level, standing, tangent_of
+from .layers import one_down, rewrapped, with_tangent
+from .levels import depth, standing, tangent_of
 from .private import (
     forward_mode_context,
     get_stack,
@@ -46,7 +46,7 @@ from .private import (
 from .reads import Reads, above, edge, is_at, leads_outside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
     from weakref import ref
 
@@ -55,13 +55,14 @@ if TYPE_CHECKING:
 
 def every(frame: Frame, here: AbstractContextManager[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a region for the first time, and cut its outputs off."""
-    reads = Reads(_tensors((args, kwargs)), frame.depth)
+    with bookkeeping():
+        reads = Reads(_tensors((args, kwargs)), frame.depth)
     with reads:
         out = frame.run(here, args, kwargs)
-    if reads.awaited or not reads.unchanged or _is_functional(frame.depth):
-        return out
     cut = Cut()
     with bookkeeping(), Entry(Nobody()):  # which lifts the ban of torch.func
+        if reads.awaited or not reads.unchanged or _is_functional(frame.depth):
+            return out
         for number in range(frame.depth + 1):
             cut.at(Region(frame, (args, kwargs), number, reads.sources), out, reads)
         return tree_map_only(torch.Tensor, cut.rebuilt, out)
@@ -105,11 +106,11 @@ class Cut:
         new = self.rebuilt(inner)
         if is_dead(x):
             return new
-        tangent = None if is_batched(x) else level(level_of(x)).tangent(x)
+        tangent = None if is_batched(x) else tangent_of(x, level_of(x))
         if tangent is None:
             return x if new is inner else rewrapped(x, new)
         moved = self.rebuilt(tangent)
-        return x if new is inner and moved is tangent else dual(wrap_for_grad(new, level_of(x)), moved, level_of(x))
+        return x if new is inner and moved is tangent else with_tangent(wrap_for_grad(new, level_of(x)), moved, level_of(x))
 
 
 def _dual(xs: list[torch.Tensor], number: int) -> bool:
@@ -123,6 +124,7 @@ class Region:
     flags: list[bool]
     """Which inputs the level differentiates."""
     _builds: list[Build]
+    _foreign: list[bool]
     _numbers: list[int]
     _places: list[int]
     _looks: list[Any]
@@ -141,6 +143,7 @@ class Region:
         self._builds = [above(x, self.number, parts) for x in inputs]
         once = {id(x): x for x in parts}
         self._numbers = [list(once).index(id(x)) for x in parts]
+        self._foreign = [not is_at(x, self.number) for x in once.values()]
         self.flags = [is_at(x, self.number) and x.requires_grad for x in once.values()]
         return list(once.values())
 
@@ -158,7 +161,15 @@ class Region:
             above(x, self.number, found)
         return found
 
+    def lifted(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The inputs as a level can save them: wrapped for it, those of levels below too."""
+        return [wrap_for_grad(x, self.number) if foreign else x for x, foreign in zip(inputs, self._foreign, strict=True)]
+
     # ------------------------------------------------------------ backward
+    def lowered(self, saved: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+        """The inputs again, as what they mean where levels have exited."""
+        return [_living(one_down(x) if foreign else x) for x, foreign in zip(saved, self._foreign, strict=True)]
+
     def alive(self) -> int:
         """How many levels are as they were, up to this one."""
         levels = self._stack.levels[:min(self.number, depth())]
@@ -236,7 +247,7 @@ class RegionNode(single_level_function):  # type: ignore[misc]
                 *differentiated: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ctx.region = region
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*inputs)
+        ctx.save_for_backward(*region.lifted(inputs))
         return tuple(values)
 
     @staticmethod
@@ -244,7 +255,7 @@ class RegionNode(single_level_function):  # type: ignore[misc]
         given = [i for i, ct in enumerate(cts) if ct is not None]
         wanted = [i for i, need in enumerate(ctx.needs_input_grad[3:]) if need]
         walk = Walk(ctx.region, given, wanted)
-        found = _as_region(ctx.region, walk, [_living(x) for x in ctx.saved_tensors], *[ct for ct in cts if ct is not None])
+        found = _as_region(ctx.region, walk, ctx.region.lowered(ctx.saved_tensors), *[ct for ct in cts if ct is not None])
         grads = dict(zip(wanted, found, strict=True))
         return None, None, None, *[grads.get(i) for i in range(len(ctx.needs_input_grad) - 3)]
 

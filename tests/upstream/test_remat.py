@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 import torch
-from torch.func import functionalize, grad, vjp
+from torch.func import functionalize, grad, vjp, vmap
 
 from minigrad.upstream import checkpoint, save_on_cpu
 from tests.upstream.instruments import Alive, Counted, T, chain, nth
@@ -91,6 +91,17 @@ def test_nested_regions_run_their_body_as_often_as_in_the_core(depth, order, run
         nested = lambda x, inner=nested: every(inner, x)
     torch.testing.assert_close(nth(order, nested)(X), nth(order, chain(2))(X))
     assert f.calls == runs
+
+
+def test_what_a_level_does_not_differentiate_comes_back_at_its_own_level():
+    """c belongs to vmap's level, which is below the one that saves it."""
+    def program(wrap):
+        def loss(x, c):
+            return vmap(lambda x, c: grad(lambda x: wrap(wrap(lambda x: (x * c.exp()).sin()))(x).sum())(x))(x, c).sum()
+
+        return grad(loss, argnums=1)(torch.stack([X, CT]), torch.stack([CT, X]))
+
+    torch.testing.assert_close(program(lambda f: lambda x: every(f, x)), program(lambda f: f), rtol=1e-12, atol=0)
 
 
 def test_parameters_get_their_gradients_of_all_orders():
