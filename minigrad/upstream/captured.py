@@ -18,7 +18,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from .layers import one_down, peel, rewrapped
 from .levels import dual_level
-from .private import is_dead, is_wrapped, tree_map_only
+from .private import function_modes, is_dead, is_wrapped, tree_map_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -67,8 +67,9 @@ class Notes(TorchFunctionMode):
         """Note a tensor, and the wrapped ones in it."""
         while x not in self.known and (is_wrapped(x) or dual_level()):
             bases: list[torch.Tensor] = []
-            layers = peel(x, bases, edges=False)
-            self.known[x] = layers, [base.detach() if base is x else base for base in bases]
+            now = substitute(x)
+            layers = peel(now, bases, edges=False)
+            self.known[x] = layers, [base.detach() if base is now else base for base in bases]
             if not is_wrapped(x):
                 return
             x = one_down(x)
@@ -107,6 +108,14 @@ class Again(TorchFunctionMode):
         inner = one_down(x)
         new = self.again(inner)
         return x if new is inner else rewrapped(x, new)
+
+
+def substitute(x: torch.Tensor) -> torch.Tensor:
+    """What stands for a tensor in the regions that are being run again."""
+    for mode in reversed(function_modes()):
+        if isinstance(mode, Again):
+            x = mode.again(x)
+    return x
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd import forward_ad
 
-from .levels import below, level, standing, tangent_of
+from .levels import below, dual, level, standing, tangent_of
 from .private import (
     accumulator,
     bdim_of,
@@ -70,7 +70,8 @@ class Edge:
                 self._leaf = accumulator(x)
         push_hooks(lambda _: cell, attrgetter("data"))
         try:
-            self._saved = saved_tensor(x, is_output=False)
+            with forward_mode_context(mode=False):  # or it would keep the tangent
+                self._saved = saved_tensor(x, is_output=False)
         finally:
             pop_hooks()
 
@@ -82,6 +83,30 @@ class Edge:
                 return self._saved.unpack()
         finally:
             del self._cell.data
+
+
+# ---------------------------------------------------------------- what forward mode knows
+class Tangent:
+    """The tangent of a tensor of one level, with layers of its own; once forward mode has been left there is none."""
+
+    __slots__ = ("_dual", "_layers")
+
+    def __init__(self, tangent: torch.Tensor, bases: list[torch.Tensor], *, edges: bool) -> None:
+        self._dual = dual()
+        self._layers = peel(tangent, bases, edges=edges)
+
+    def around(self, bases: Iterator[torch.Tensor]) -> torch.Tensor | None:
+        tangent = self._layers.around(bases)
+        return tangent if self._dual.alive else None
+
+    def fresh(self, bases: Iterator[torch.Tensor]) -> torch.Tensor:
+        return self._layers.fresh(bases)
+
+    @classmethod
+    def of(cls, x: torch.Tensor, depth: int, bases: list[torch.Tensor], *, edges: bool) -> Tangent | None:
+        """The tangent of a tensor of that level, if it has one."""
+        tangent = tangent_of(x, depth)
+        return None if tangent is None else cls(tangent, bases, edges=edges)
 
 
 # ---------------------------------------------------------------- layers, one class for each kind of wrapper
@@ -124,8 +149,7 @@ class Tracked:
         self._level = me
         self._flag = x.requires_grad
         self._edge = Edge(x, me.number) if edges and self._flag else None
-        tangent = me.tangent(x)
-        self.tangent = None if tangent is None else peel(tangent, bases, edges=edges)
+        self.tangent = Tangent.of(x, me.number, bases, edges=edges)
 
     def around(self, x: torch.Tensor, tangent: torch.Tensor | None) -> torch.Tensor:
         if not self._level.alive:
@@ -133,12 +157,12 @@ class Tracked:
         x = wrap_for_grad(x, self._level.number)
         if self._edge is not None:
             x = self._edge.on(x)
-        return x if tangent is None else dual(x, tangent, self._level.number)
+        return x if tangent is None else with_tangent(x, tangent, self._level.number)
 
     def fresh(self, x: torch.Tensor, tangent: torch.Tensor | None) -> torch.Tensor:
         x = wrap_for_grad(x, self._level.number)
         x.requires_grad = self._flag
-        return x if tangent is None else dual(x, tangent, self._level.number)
+        return x if tangent is None else with_tangent(x, tangent, self._level.number)
 
 
 class Outermost:
@@ -169,20 +193,24 @@ class Base:
     def __init__(self, x: torch.Tensor, bases: list[torch.Tensor], *, edges: bool) -> None:
         self._flag = x.requires_grad
         self._edge = Edge(x, 0) if edges and self._flag else None
-        tangent = None if edges else tangent_of(x, 0)
-        self.tangent = None if tangent is None else peel(tangent, bases, edges=edges)
+        self.tangent = Tangent.of(x, 0, bases, edges=edges)
 
-    def around(self, x: torch.Tensor, tangent: None) -> torch.Tensor:
-        return x if self._edge is None else self._edge.on(x)
+    def around(self, x: torch.Tensor, tangent: torch.Tensor | None) -> torch.Tensor:
+        if tangent is not None:
+            with below():
+                x = x.detach()  # where hooks return what they got, it has a tangent
+        if self._edge is not None:
+            x = self._edge.on(x)
+        return x if tangent is None else with_tangent(x, tangent, 0)
 
     def fresh(self, x: torch.Tensor, tangent: torch.Tensor | None) -> torch.Tensor:
         with below():
             x = x.detach()
             x.requires_grad = self._flag
-        return x if tangent is None else dual(x, tangent, 0)
+        return x if tangent is None else with_tangent(x, tangent, 0)
 
 
-def dual(x: torch.Tensor, tangent: torch.Tensor, depth: int) -> torch.Tensor:
+def with_tangent(x: torch.Tensor, tangent: torch.Tensor, depth: int) -> torch.Tensor:
     """A tensor of that level with a tangent."""
     with standing(depth), forward_mode_context(mode=True), torch.enable_grad():
         return forward_ad.make_dual(x, tangent)

@@ -54,6 +54,7 @@ def _keys(*names: str) -> Any:
 _AUTOCAST = _keys(*[name for name in dir(DispatchKey) if name.startswith("Autocast")])
 _PLAIN = _AUTOCAST | _keys("BackendSelect", "ADInplaceOrView", "Python", "PythonTLSSnapshot", "PythonDispatcher", "PreDispatch")
 _FUNCTORCH = _keys("FuncTorchDynamicLayerFrontMode", "FuncTorchDynamicLayerBackMode")
+_UNSEEN = _keys("BackendSelect", "ADInplaceOrView"), DispatchKeySet(DispatchKey.Undefined)  # by transforms and by modes
 
 
 def depth() -> int:
@@ -94,11 +95,10 @@ def below() -> AbstractContextManager[None]:
 class Level:
     """One entry of a stack: its number, its transform, and whether it is still there."""
 
-    __slots__ = ("_forward", "_probe", "number")
+    __slots__ = ("_probe", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self._forward = get_stack()[number - 1].key().name == "Jvp"
         self._probe = wrap_for_grad(_SOMETHING, number)  # dies with its level, of whatever transform
 
     @property
@@ -106,17 +106,30 @@ class Level:
         """Whether it has not exited."""
         return not is_dead(self._probe)
 
-    def tangent(self, x: torch.Tensor) -> torch.Tensor | None:
-        """The tangent of a tensor of this level, where it has tangents."""
-        return tangent_of(x, self.number) if self._forward else None
-
 
 _SOMETHING = torch.empty(0, device="cpu")
+
+
+class Dual:
+    """A level of forward mode, entered by hand or by a jvp, and whether it is still there: torch has one at a time."""
+
+    __slots__ = ("_probe",)
+
+    def __init__(self) -> None:
+        with force_keys(*_UNSEEN), forward_mode_context(mode=True):
+            self._probe = forward_ad.make_dual(_SOMETHING, _SOMETHING)  # loses its tangent with the level
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not exited."""
+        with force_keys(*_UNSEEN), forward_mode_context(mode=True):
+            return forward_ad.unpack_dual(self._probe).tangent is not None
 
 
 class _Known(local):
     def __init__(self) -> None:
         self.levels: dict[int, Level] = {}
+        self.dual: Dual | None = None
 
 
 _known = _Known()
@@ -133,6 +146,13 @@ def level(number: int) -> Level:
 def dual_level() -> bool:
     """Whether forward-mode derivatives are being taken: eagerly, or by a jvp."""
     return forward_ad._current_level >= 0
+
+
+def dual() -> Dual:
+    """The level of forward mode that is entered."""
+    if _known.dual is None or not _known.dual.alive:
+        _known.dual = Dual()
+    return _known.dual
 
 
 def tangent_of(x: torch.Tensor, depth: int) -> torch.Tensor | None:

@@ -13,10 +13,10 @@ from weakref import ref
 
 import torch
 
-from .captured import Again, Notes, program
-from .layers import Batch, dual, one_down
-from .levels import level, standing, tangent_of
-from .private import accumulator, function_modes, is_batched, is_dead, is_wrapped, level_of, sequence_number, wrap_for_grad
+from .captured import Notes, program, substitute
+from .layers import Batch, one_down, with_tangent
+from .levels import standing, tangent_of
+from .private import accumulator, is_batched, is_dead, is_wrapped, level_of, sequence_number, wrap_for_grad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,23 +35,15 @@ def above(x: torch.Tensor, floor: int, parts: list[torch.Tensor]) -> Build:
     if is_batched(x):
         around = Batch(x).around
         return lambda given: around(inner(given), None)
-    number, flag, tangent = level_of(x), x.requires_grad, level(level_of(x)).tangent(x)
+    number, flag, tangent = level_of(x), x.requires_grad, tangent_of(x, level_of(x))
     under = None if tangent is None else above(tangent, floor, parts)
 
     def build(given: Iterator[torch.Tensor]) -> torch.Tensor:
         y = wrap_for_grad(inner(given), number)
         y.requires_grad = flag
-        return y if under is None else dual(y, under(given), number)
+        return y if under is None else with_tangent(y, under(given), number)
 
     return build
-
-
-def substitute(x: torch.Tensor) -> torch.Tensor:
-    """What stands for a tensor in the regions that are being run again."""
-    for mode in reversed(function_modes()):
-        if isinstance(mode, Again):
-            x = mode.again(x)
-    return x
 
 
 def base_of(x: torch.Tensor) -> torch.Tensor:
@@ -71,7 +63,7 @@ def storeys(x: torch.Tensor) -> Iterator[torch.Tensor]:
     yield x
     if not is_wrapped(x):
         return
-    if not is_dead(x) and not is_batched(x) and (tangent := level(level_of(x)).tangent(x)) is not None:
+    if not is_dead(x) and not is_batched(x) and (tangent := tangent_of(x, level_of(x))) is not None:
         yield from storeys(tangent)
     yield from storeys(one_down(x))
 

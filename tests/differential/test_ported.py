@@ -10,7 +10,6 @@ from tests.differential.harness import difference, outcome
 from tests.differential.programs import FEATURED, FEATURES
 
 PORTED = ported()
-NOT_YET = {"by_hand_over_func_grad": "a save of grad's level loses the tangent of a dual level outside"}
 
 
 def at_every_order(f):
@@ -21,9 +20,7 @@ def at_every_order(f):
 
 
 WRAPS = {**{name: feature(PORTED) for name, feature in FEATURES.items()}, "checkpoint of every order": at_every_order}
-CASES = [pytest.param(program, wrap, id=f"{program.__name__}-{name}", marks=[
-    pytest.mark.xfail(reason=NOT_YET[program.__name__], strict=True)] if program.__name__ in NOT_YET else [])
-    for program in FEATURED for name, wrap in WRAPS.items()]
+CASES = [pytest.param(program, wrap, id=f"{program.__name__}-{name}") for program in FEATURED for name, wrap in WRAPS.items()]
 
 
 @pytest.mark.parametrize(("program", "wrap"), CASES)

@@ -162,6 +162,34 @@ def a_dual_level_under_a_gradient(f):
         return torch.autograd.grad(y.sum(), x)[0]
 
 
+def a_dual_level_around_grad(f):
+    with fwd.dual_level():
+        return fwd.unpack_dual(grad(total(f))(fwd.make_dual(X, V))).tangent
+
+
+def a_dual_level_around_grad_left(f):
+    x = leaf(X)
+    with fwd.dual_level():
+        y = fwd.unpack_dual(grad(total(f))(fwd.make_dual(x, V))).tangent
+    return torch.autograd.grad(y.pow(2).sum(), x)[0]
+
+
+def a_dual_level_inside_grad(f):
+    def directional(x):
+        with fwd.dual_level():
+            return fwd.unpack_dual(f(fwd.make_dual(x, x * V))).tangent.sum()
+
+    return grad(directional)(X)
+
+
+def another_dual_level_in_the_backward(f):
+    x = leaf(X)
+    with fwd.dual_level():
+        y = fwd.unpack_dual(f(fwd.make_dual(x, V))).primal
+    with fwd.dual_level():
+        return fwd.unpack_dual(torch.autograd.grad(y, x, fwd.make_dual(X, V))[0]).tangent
+
+
 def grad_in_the_cotangent(f):
     fn = vjp(f, X)[1]
     return grad(lambda v: fn(v)[0].pow(2).sum())(V)
@@ -194,7 +222,12 @@ NESTINGS = {
     "backward over vmap": lambda f: eager(many(f), B),
     "backward over vmap.grad": lambda f: eager(many(grad(total(f))), B),
     "backward over jvp": lambda f: eager(lambda x: jvp(f, (x,), (V,))[1], X),
+    "vmap.jacrev.grad": lambda f: many(jacrev(grad(total(f))))(B),
     "a dual level left": a_dual_level_left,
+    "a dual level around grad": a_dual_level_around_grad,
+    "a dual level around grad, left": a_dual_level_around_grad_left,
+    "a dual level inside grad": a_dual_level_inside_grad,
+    "another dual level in the backward": another_dual_level_in_the_backward,
     "a dual level under a gradient": a_dual_level_under_a_gradient,
     "make_fx(grad)": lambda f: make_fx(grad(total(f)))(X)(X),
     "grad.functionalize": lambda f: grad(total(functionalize(f)))(X),
@@ -202,7 +235,7 @@ NESTINGS = {
 }
 PLAIN_FAILS = {
     ("grad.functionalize", "an_autograd_function"), ("functionalize.grad", "an_autograd_function"),  # no rule for them
-    ("a dual level under a gradient", "softmax"),  # overwrites what it saved
+    ("a dual level under a gradient", "softmax"), ("a dual level around grad, left", "softmax"),  # overwrites what it saved
     ("hessian", "dropout"),  # torch.func.hessian has no randomness
     *((nesting, "a_gradient_inside") for nesting in (  # the input requires no gradient at its level
         "grad.vmap", "backward over grad.vmap", "grad.jvp", "jvp.grad.jvp", "backward over vmap", "backward over jvp",

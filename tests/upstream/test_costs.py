@@ -5,9 +5,12 @@ import weakref
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 from torch.func import grad, jvp, vjp, vmap
 
 from minigrad.upstream import checkpoint, save_on_cpu, saved_tensors_hooks
+from minigrad.upstream.levels import tangent_of
+from minigrad.upstream.reads import base_of
 from tests.upstream.instruments import Alive, Counted, T, chain, nth
 
 X = T([0.3, 0.7])
@@ -60,6 +63,23 @@ def test_a_region_keeps_no_tangents():
     seen = []
     jvp(grad(loss), (X,), (f(X),))
     assert seen == [0]
+
+
+def test_a_region_keeps_no_tangents_of_a_dual_level_outside():
+    alive, seen = Alive(), []
+
+    def note(x):
+        alive.note(tangent_of(base_of(alive.note(x)), 0))
+        return x
+
+    def loss(x):
+        y = checkpoint(lambda x: note(note(x.sin()).sin()).sin(), x).sum()
+        seen.append((len(alive.refs), alive.count))
+        return y
+
+    with forward_ad.dual_level():
+        grad(loss)(forward_ad.make_dual(X, X.cos()))
+    assert seen == [(4, 0)]
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
