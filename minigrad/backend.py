@@ -183,11 +183,26 @@ def as_array(result: Any, where: Device) -> Array:
     return where.xp.asarray(result)
 
 
-def strided(root: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Array:
-    """A view of `root`'s memory, which is dense: strides and offset in bytes, the offset from root's first element."""
+def strided(root: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, element: Any = None) -> Array:
+    """A view of `root`'s memory, which is dense: strides and offset in bytes, the offset from root's first element.
+
+    element: the type of the view's elements, where it is another one.
+    """
+    element = root.dtype if element is None else element
     if isinstance(root, HOST_ARRAY):
-        return numpy.ndarray(shape, root.dtype, root.ravel(order="K"), offset, strides)  # in the order of memory: no copy
-    return type(root)(shape, root.dtype, root.data + offset, strides)
+        return numpy.ndarray(shape, element, root.ravel(order="K"), offset, strides)  # in the order of memory: no copy
+    return type(root)(shape, element, root.data + offset, strides)
+
+
+def window(array: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Array | None:
+    """A view of the memory that `array` lies in, the offset from its first element; None where it would leave that memory."""
+    if not isinstance(array, HOST_ARRAY):
+        return type(array)(shape, array.dtype, array.data + offset, strides)
+    root = memory_of(array)
+    start = address(array) - address(root) + offset
+    end = start + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + array.itemsize
+    inside = is_dense(root) and start >= 0 and end <= root.nbytes
+    return strided(root, shape, strides, start, array.dtype) if inside else None
 
 
 def poison(array: Array) -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
 from .state import State, current, show
-from .storage import Kind, new_storage
+from .storage import Kind, kind_of, new_storage
 
 if TYPE_CHECKING:
+    from .dtypes import dtype
     from .tensor import Tensor
 
 _KINDS: dict[Any, Kind] = {}
@@ -36,6 +37,17 @@ def mark(x: Tensor) -> None:
         x.store = new_storage(x.value, x.kind)
     x.store.array = x.value.view()  # so that no save takes the storage for the tensor, and each looks at the kind
     x.kind = _KINDS[key]
+
+
+def retyped(kind: Kind, d: dtype) -> Kind:
+    """The kind of memory of that kind, where it is looked at as another dtype."""
+    if d is kind.dtype:
+        return kind
+    found = kind_of(d, kind.device)
+    if kind.inference is not None:
+        found = Kind(d, kind.device, fast=False)
+        found.inference = kind.inference
+    return found
 
 
 def saving(kind: Kind) -> None:

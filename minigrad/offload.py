@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
-from .backend import CPU, address, is_dense, strided
+from .backend import CPU, NUMPY_DTYPE, address, is_dense, strided
 from .graph.saved import Hooks, Site
 from .state import current, tell
 from .storage import Storage, counted_storage
@@ -70,7 +70,8 @@ class OnHost:
     def restored(self) -> Tensor:
         """The tensor on its device, with the strides it had."""
         store = self.copy.restored()
-        return base_tensor(strided(store.array, self.shape, self.strides, self.offset), self.kind, self.shape, store)
+        array = strided(store.array, self.shape, self.strides, self.offset, NUMPY_DTYPE[self.kind.dtype])
+        return base_tensor(array, self.kind, self.shape, store)
 
 
 class Offload(Hooks):

@@ -27,6 +27,7 @@ from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, Refusal, UsageError
 from .graph.plan import Plan
 from .graph.record import record, record_binary, record_unary
+from .inference import retyped
 from .modes import meet, row_at_base
 from .state import State, below, current, show, tell, using, watched
 from .subclass import ask, classes
@@ -380,7 +381,7 @@ def _wrap(op: Op, made: Array, args: tuple[Any, ...], device: Device) -> Tensor:
         return made
     array = made if type(made) is HOST_ARRAY else as_array(made, device)
     if op.view and share_memory(array, args[0].value):
-        return base_tensor(array, args[0].kind, array.shape, storage_of(args[0]))
+        return base_tensor(array, retyped(args[0].kind, dtype_of(array)), array.shape, storage_of(args[0]))
     return fresh(array, dtype_of(array), device)
 
 

@@ -1,4 +1,4 @@
-"""Which tensors are views of which: an in-place op on one is one on the others. [NOTE in-place]"""
+"""Which tensors are views of which, and how they lie in memory: an in-place op on one is one on the others. [NOTE in-place]"""
 
 from __future__ import annotations
 
@@ -37,3 +37,28 @@ def relate(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:
     if len(its.views) > its.most_views:  # forget the dead, seldom enough to cost nothing
         its.views = [r for r in its.views if r() is not None]
         its.most_views = 16 + 2 * len(its.views)
+
+
+def strides_of(x: Tensor) -> tuple[int, ...]:
+    """How many elements of memory lie between two neighbours along each logical dimension."""
+    if x.owner is None:
+        return tuple([s // x.value.itemsize for s in x.value.strides])
+    hidden = x.owner.hidden(x)
+    return tuple([s for d, s in enumerate(strides_of(x.value)) if d != hidden])
+
+
+def order_of(x: Tensor) -> tuple[int, ...]:
+    """The logical dimensions from the one whose neighbours lie farthest apart to the closest."""
+    strides = strides_of(x)
+    return tuple(sorted(range(len(strides)), key=lambda d: -strides[d]))
+
+
+def lies_in(x: Tensor, order: tuple[int, ...]) -> bool:
+    """Whether the elements lie in memory in that order of dimensions, without gaps."""
+    strides, expected = strides_of(x), 1
+    for d in reversed(order):
+        if x.shape[d] != 1:
+            if strides[d] != expected:
+                return False
+            expected *= x.shape[d]
+    return True

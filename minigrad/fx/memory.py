@@ -17,6 +17,7 @@ from ..backend import address
 from ..errors import InternalError, Refusal
 from ..ops.inplace import embedded, overwrite
 from ..tensor import storage_of
+from ..views import order_of
 from . import rows
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def view_scatter(x: Tensor, src: Tensor, *views: tuple[Row, dict[str, Any]]) -> 
 
     Source: torch.slice_scatter, torch.select_scatter, torch.diagonal_scatter, of which it is the general form.
     """
-    return embedded(x, tuple([partial(row, **params) for row, params in views]), src)
+    return embedded(x, tuple([partial(row, **params) for row, params in views]), src, order_of(x))
 
 
 def _torn(x: Tensor) -> Refusal:

@@ -110,6 +110,10 @@ class Interpreter:
         """`x` without what its innermost differentiating level remembers; `further` asks the tensor below."""
         return x.value  # type: ignore[no-any-return]
 
+    def hidden(self, x: Tensor) -> int | None:
+        """The dimension of the tensor one storey down that a wrapper of this level does not show."""
+        return None
+
     def parts(self, x: Tensor) -> tuple[Tensor, ...]:
         """The tensors one storey down that a wrapper is made of."""
         return (x.value,)

@@ -15,7 +15,7 @@ from ..ops.creation import zeros_like
 from ..ops.inplace import assign, embedded, views_of
 from ..state import current
 from ..tensor import Tensor, wrapper
-from ..views import root_of
+from ..views import order_of, root_of
 from .base import Interpreter
 from .duals import Given, gradients
 
@@ -76,7 +76,8 @@ class JvpInterpreter(Interpreter):
             x.note = tangent
         else:
             assert x.extra is not None
-            root.note = embedded(zeros_like(root.value) if root.note is None else root.note, x.extra.steps, tangent)
+            whole = zeros_like(root.value) if root.note is None else root.note
+            root.note = embedded(whole, x.extra.steps, tangent, order_of(root.value))
         for view, again in views_of(root):
             view.note = again(root.note)
 

@@ -84,6 +84,9 @@ class VmapInterpreter(Interpreter):
     def describe(self, x: Tensor) -> str:
         return f", bdim={x.note}"
 
+    def hidden(self, x: Tensor) -> int | None:
+        return x.note  # type: ignore[no-any-return]
+
     def escaped(self, x: Tensor) -> Any:
         msg = (f"Your tensor may have escaped from inside a function being vmapped: it belongs to {self}, which is not on the "
                f"level stack ({show()}). Return it from the function that is vmapped instead. [NOTE escaped-tensor]")

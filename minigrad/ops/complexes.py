@@ -11,15 +11,18 @@ from ..dtypes import FLOAT, float16
 from ..errors import UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
-from .batching import elementwise
+from ..views import strides_of
+from .batching import elementwise, same_bdim, to_front
 from .choice import choose
 from .creation import zeros_like
-from .joining import select, stack
+from .misc import storage_offset
 from .pointwise import abs as absolute
 from .pointwise import conj, imag, real, sgn, square
 
 if TYPE_CHECKING:
     from ..backend import Array
+    from ..op import Op
+    from .batching import Batched, Bdims, Params, Values
 
 _complex: OpFunction = row(
     "complex", lambda xp, x0, x1: _joined(xp, x0, x1), fits=True, batch=elementwise,
@@ -87,20 +90,47 @@ angle = row("angle", _angle_kernel, promote="float", saves=("x0",), batch=elemen
 
 
 # ---------------------------------------------------------------- pairs of real numbers
+_view_as_real: OpFunction = row(
+    "view_as_real", lambda xp, x0: x0[..., None].view(x0.real.dtype), view=True, batch=same_bdim, jvp="linear",
+    vjp=(lambda ct: _view_as_complex(ct),))
+
+
+def _pairs_kernel(xp: Any, x0: Array) -> Array:
+    """A view where the two parts lie side by side."""
+    side_by_side = x0.strides[-1] == x0.itemsize
+    return (x0 if side_by_side else xp.ascontiguousarray(x0)).view(xp.result_type(x0, xp.complex64))[..., 0]
+
+
+def _pairs_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    return op.call(to_front(values[0], bdims[0])), 0
+
+
+_view_as_complex: OpFunction = row(
+    "view_as_complex", _pairs_kernel, view=True, batch=_pairs_batch, jvp="linear", vjp=(lambda ct: _view_as_real(ct),))
+
+
 def view_as_real(x: Tensor) -> Tensor:
-    """The parts of complex numbers in a last dimension, copied.  Source: torch.view_as_real."""
+    """The parts of complex numbers in a last dimension, a view.  Source: torch.view_as_real."""
     if not x.dtype.is_complex:
         msg = "view_as_real is only supported for complex tensors"
         raise UsageError(msg)
-    return stack([real(x), imag(x)], -1)
+    return _view_as_real(x)  # type: ignore[no-any-return]
 
 
 def view_as_complex(x: Tensor) -> Tensor:
-    """The complex numbers whose parts are in the last dimension, copied.  Source: torch.view_as_complex."""
+    """The complex numbers whose parts are in the last dimension, side by side in memory; a view.
+
+    Source: torch.view_as_complex.
+    """
     if not x.ndim or x.shape[-1] != 2 or x.dtype.category != FLOAT:
         msg = f"Tensor must have a last dimension of size 2, of floats, but it is {x.dtype} of shape {list(x.shape)}"
         raise UsageError(msg)
-    return _complex(select(x, -1, 0), select(x, -1, 1))  # type: ignore[no-any-return]
+    *outer, last = strides_of(x)
+    if last != 1 or any(s % 2 for s, n in zip(outer, x.shape, strict=False) if n > 1) or storage_offset(x) % 2:
+        msg = (f"Tensor must have a last dimension with stride 1, and an offset and other strides divisible by 2, but its "
+               f"strides are {[*outer, last]}, its offset {storage_offset(x)}. Use contiguous() first.")
+        raise UsageError(msg)
+    return _view_as_complex(x)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- conjugates

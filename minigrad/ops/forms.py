@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..op import OpFunction, row
+from ..views import order_of
 from .batching import to_front
 from .inplace import embedded
 from .joining import narrow, select, split_with_sizes, tensor_split, unbind
@@ -105,7 +106,7 @@ def _scattered(x: Tensor, src: Tensor, look: Callable[[Tensor], Tensor]) -> Tens
         msg = (f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = "
                f"{list(part.shape)}")
         raise UsageError(msg)
-    return embedded(x, (look,), src)
+    return embedded(x, (look,), src, order_of(x))
 
 
 def select_scatter(x: Tensor, src: Tensor, dim: int, index: int) -> Tensor:

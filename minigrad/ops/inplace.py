@@ -20,10 +20,10 @@ from ..modes import at_base
 from ..op import OpFunction, revive, row
 from ..state import State, current, show, tell
 from ..tensor import LEAF, Extra, Tensor, bottom, edge, extra_of, next_number, peel, storage_of, written
-from ..views import root_of
+from ..views import lies_in, order_of, root_of
 from .batching import elementwise, to_front
 from .creation import tensor, zeros_like
-from .shape import clone, sum_dims
+from .shape import _contiguous, clone, permute, sum_dims
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -239,7 +239,7 @@ def relink(owner: Interpreter | None, x: Tensor, new: Tensor, state: State) -> N
         set_edge(x, to)
     elif root.node is not None or to[0] is not None:
         assert x.extra is not None
-        set_edge(root, (Overwritten(owner, (*edge(root), *to), x.extra.steps), 0))
+        set_edge(root, (Overwritten(owner, (*edge(root), *to), x.extra.steps, order_of(root)), 0))
         tell(state.watchers, "node", owner, root.node)
     for view, again in views_of(root):
         set_edge(view, edge(again(root)) if root.node is not None else (None, 0))
@@ -281,12 +281,27 @@ def along(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...]) -> Tensor:
     return x
 
 
-def embedded(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...], part: Tensor) -> Tensor:
-    """A copy of `x` in which the view that `steps` lead to holds `part`; it belongs to every level that one of them does."""
-    whole: Tensor = clone(x)
+def _laid_out(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    """A copy whose elements lie in memory in that order of dimensions."""
+    return permute(_contiguous(permute(x, order)), sorted(order, key=order.index))
+
+
+def embedded(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...], part: Tensor,
+             order: tuple[int, ...]) -> Tensor:
+    """A copy of `x` in which the view that `steps` lead to holds `part`; it belongs to every level that one of them does.
+
+    order: of dimensions in memory, that of the tensor whose views the steps make: in another one they could make copies.
+    """
+    whole: Tensor = clone(x) if lies_in(x, order) else _laid_out(x, order)
     if not set(_owners(part)) <= set(_owners(x)):
         whole = whole + sum_dims(zeros_like(part), dims=tuple(range(part.ndim)), keepdim=False)
-    assign(along(whole, steps), part)
+        whole = whole if lies_in(whole, order) else _laid_out(whole, order)
+    view = along(whole, steps)
+    if root_of(view) is not root_of(whole) and view.numel():
+        msg = (f"a view of a tensor that does not fill its memory, {list(part.shape)} of {list(x.shape)}, was written to where "
+               f"that is recorded: its gradient would be lost. Write to a view of a clone. [level stack: {show()}]")
+        raise UsageError(msg)
+    assign(view, part)
     return whole
 
 
@@ -302,11 +317,12 @@ class Overwritten(Node):
     Upstream: CopySlices.
     """
 
-    __slots__ = ("part", "rest", "steps")
+    __slots__ = ("order", "part", "rest", "steps")
 
     def __init__(self, owner: Interpreter | None, edges: tuple[Any, ...],
-                 steps: tuple[Callable[[Tensor], Tensor], ...]) -> None:
+                 steps: tuple[Callable[[Tensor], Tensor], ...], order: tuple[int, ...]) -> None:
         self.owner = owner
+        self.order = order
         self.steps = steps
         self.rest, self.part = edges[0] is not None, edges[2] is not None
         self.targets = edges[:1] * self.rest + edges[2:3] * self.part
@@ -320,8 +336,9 @@ class Overwritten(Node):
         return "CopySlices"
 
     def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
+        ct = ct if lies_in(ct, self.order) else _laid_out(ct, self.order)
         part = along(ct, self.steps)
-        grads = [embedded(ct, self.steps, zeros_like(part))] if self.rest else []
+        grads = [embedded(ct, self.steps, zeros_like(part), self.order)] if self.rest else []
         return [*grads, clone(part)] if self.part else grads
 
 

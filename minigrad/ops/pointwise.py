@@ -356,8 +356,8 @@ sgn = row("sgn", _sgn_kernel, promote="arith", saves=("x0", "out"), batch=elemen
           vjp=(_sgn_rule,), jvp=(_sgn_rule,), doc="x / abs(x), and 0 for 0.  Source: torch.sgn.")
 abs = row("abs", "absolute", arity=1, promote="arith", saves=("x0",), batch=elementwise, refuses={BOOL: ""},  # noqa: A001
           vjp=(lambda ct, x0: ct * sgn(x0),), jvp=(lambda dx, x0: real(conj(dx) * sgn(x0)),))
-_real = row("real", lambda xp, x0: x0.real.copy(), fits=True, batch=same_bdim, vjp=(lambda ct: ct,), jvp="linear")
-_imag = row("imag", lambda xp, x0: x0.imag.copy(), fits=True, batch=same_bdim, vjp=(lambda ct: ct * 1j,), jvp="linear")
+_real = row("real", lambda xp, x0: x0.real, view=True, fits=True, batch=same_bdim, vjp=(lambda ct: ct,), jvp="linear")
+_imag = row("imag", lambda xp, x0: x0.imag, view=True, fits=True, batch=same_bdim, vjp=(lambda ct: ct * 1j,), jvp="linear")
 
 
 def round(x: Tensor, *, decimals: int = 0) -> Tensor:  # noqa: A001  torch's name
@@ -366,12 +366,12 @@ def round(x: Tensor, *, decimals: int = 0) -> Tensor:  # noqa: A001  torch's nam
 
 
 def real(x: Tensor) -> Tensor:
-    """The real part, copied; a real tensor itself.  Source: torch.real."""
+    """The real part, a view; a real tensor itself.  Source: torch.real."""
     return _real(x) if x.dtype.is_complex else x
 
 
 def imag(x: Tensor) -> Tensor:
-    """The imaginary part, copied.  Raises UsageError for a real tensor.  Source: torch.imag."""
+    """The imaginary part, a view.  Raises UsageError for a real tensor.  Source: torch.imag."""
     if not x.dtype.is_complex:
         msg = "imag is not implemented for tensors with non-complex dtypes."
         raise UsageError(msg)

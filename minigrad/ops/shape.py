@@ -333,9 +333,6 @@ def _cast_kernel(xp: Any, x0: Any, dtype: Any) -> Any:
 
 cast: OpFunction = row("_to_copy", _cast_kernel, fits=True, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
 
-
-
-
 flip_dims: OpFunction = row("flip", lambda xp, x0, dims: xp.ascontiguousarray(xp.flip(x0, dims)),
                 vjp=(lambda ct, dims: flip_dims(ct, dims=dims),), jvp="linear",
                 batch=lambda op, size, values, bdims, params: (op.call(

@@ -138,6 +138,15 @@ def along(*args, **params):
     return [(args, {"dim": 1, **params}), (args, {"dim": 0, **params})]
 
 
+WINDOW = {"size": (2, 2), "stride": (3, 2), "offset": 1, "given": (4, 1), "kept": 0}
+"""Of a matrix of three rows, in which two elements of the window are one."""
+SHARED = {"size": (4,), "stride": (1,), "offset": 0, "given": (1, 1), "kept": 0}
+"""Of a tensor whose rows overlap."""
+GAPS = {"size": (3,), "stride": (3,), "offset": -1, "given": (2,), "kept": 0}
+"""Of every second place of a memory; the window also shows places that are none of the tensor's."""
+NOTHING = {"size": (0,), "stride": (1,), "offset": 0, "given": (), "kept": 0}
+
+
 def losses(*args, rank, **params):
     return [(args, {"reduction": reduction, "rank": rank, **params}) for reduction in ("none", "mean", "sum")]
 
@@ -195,6 +204,8 @@ SAMPLES = {
     "pairs.fmax": REALS,
     "pairs.fmin": REALS,
     "complexes._complex": [((real(2, 3), real(2, 3)), {}), ((real(2, 3), real(3)), {})],
+    "complexes._view_as_real": [((cplx(2, 3),), {}), ((cplx(),), {})],
+    "complexes._view_as_complex": [((real(2, 3, 2),), {}), ((real(2),), {})],
     "complexes._polar": [((positive(2, 3), real(2, 3)), {})],
     "complexes.angle": [((cplx(2, 3),), {}), ((real(3),), {})],
     # ------------------------------------------------------------ activations of pieces
@@ -205,6 +216,9 @@ SAMPLES = {
     "pieces._glu": [((real(2, 4),), {"dim": 1}), ((real(2, 4),), {"dim": 0})],
     "pieces._prelu": [((real(2, 3), real(3)), {}), ((real(2, 3), real(1)), {})],
     # ------------------------------------------------------------ windows, cross products, chosen elements
+    "strides._as_strided": [((number(3, 4),), WINDOW), ((number(2, 3),), SHARED), ((number(5),), GAPS), ((real(),), NOTHING)],
+    "strides._as_strided_backward": [((number(2, 2),), {**WINDOW, "shape": (3, 4)}), ((number(4),), {**SHARED, "shape": (2, 3)}),
+                                     ((number(3),), {**GAPS, "shape": (5,)}), ((real(0),), {**NOTHING, "shape": ()})],
     "forms._unfold": [((number(5, 3),), {"dim": 0, "size": 2, "step": 1}), ((real(2, 6),), {"dim": 1, "size": 3, "step": 2})],
     "forms._folded": [((number(4, 3, 2),), {"shape": (5, 3), "dim": 0, "size": 2, "step": 1}),
                       ((real(2, 2, 3),), {"shape": (2, 6), "dim": 1, "size": 3, "step": 2})],

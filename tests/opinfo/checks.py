@@ -34,7 +34,7 @@ class Check(NamedTuple):
 
 
 # ---------------------------------------------------------------- forward
-UNDEFINED = {"empty", "empty_like", "new_empty"}
+UNDEFINED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
 """Entries that return memory as it is: nothing can be said of the numbers."""
 
 

@@ -109,6 +109,35 @@ def a_view_in_place_of_what_has_views(lib, x):
     return (y.t_().squeeze_() * x).sum() + part.sum()
 
 
+@body
+def a_flat_view_is_written_and_the_cotangent_lies_otherwise(lib, x):
+    a = lib.stack([x, x * 2, x * 3, x]).reshape(2, 2) * 1
+    a.view(4).mul_(x)
+    return (a.t() * lib.stack([x, x * x, x, x]).reshape(2, 2)).sum()
+
+
+@body
+def a_window_is_written(lib, x):
+    a = lib.stack([x, x * 2, x * 3, x, x, x * x]) * 1
+    a.as_strided((2, 2), (3, 1), 1).mul_(x)
+    return (a * a).sum()
+
+
+@body
+def a_window_of_a_transposed_tensor_is_read_where_elements_overlap(lib, x):
+    a = (lib.stack([x, x * 2, x * 3, x, x, x * x]).reshape(2, 3) * 1).t()
+    return (a.as_strided((4, 3), (1, 1)) * x).sum()
+
+
+@body
+def the_parts_of_complex_numbers_are_written(lib, x):
+    a = lib.stack([lib.complex(x, x * x), lib.complex(x * 3, x)])
+    a.real.mul_(x)
+    lib.view_as_real(a)[0].sin_()
+    a.imag[1:].copy_(x)
+    return (a * a.conj()).real.sum() + a.imag.prod()
+
+
 TRANSFORMS = {
     "grad": lambda lib, f: lib.func.grad(f),
     "grad grad": lambda lib, f: lib.func.grad(lib.func.grad(f)),

@@ -75,7 +75,7 @@ def test_writing_a_base_gives_its_views_new_edges(x):
 
 def test_embedded_is_a_copy_with_the_part(x, device):
     v = x[1:]
-    whole = embedded(x, v.extra.steps, mg.zeros(2, device=device))
+    whole = embedded(x, v.extra.steps, mg.zeros(2, device=device), (0,))
     assert (whole.tolist(), x.tolist()) == ([1.0, 0.0, 0.0], [1.0, 2.0, 3.0])
 
 
