@@ -1,13 +1,22 @@
 """`.grad`: the gradient that backward() has accumulated in a tensor.
 
-Source: torch.Tensor.grad.
+Source: torch.Tensor.grad; torch/csrc/autograd/functions/accumulate_grad.h.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from ..backend import is_dense, is_writable
 from ..errors import UsageError
 from ..lines import warn
-from ..tensor import Tensor, extra_of
+from ..ops.inplace import laid_out
+from ..state import current, using, watched
+from ..tensor import Tensor, extra_of, fresh, storage_of, written
+from ..views import order_of
+
+if TYPE_CHECKING:
+    from ..backend import Array
 
 
 def get(x: Tensor) -> Tensor | None:
@@ -53,3 +62,69 @@ def _check(x: Tensor, grad: Tensor) -> None:
 def delete(x: Tensor) -> None:
     """`del x.grad`: as None."""
     set_(x, None)
+
+
+def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
+    """Accumulate a gradient in `leaf.grad`, with the hooks around that; not in a leaf that was made a constant since."""
+    extra = extra_of(leaf)
+    if extra.node_hooks is not None:
+        for pre in list(extra.node_hooks.pre):
+            changed = pre((ct,))
+            ct = ct if changed is None else changed[0]
+    if leaf.node is not None:
+        extra.grad = _first(leaf, ct) if extra.grad is None else _sum(extra.grad, ct, create_graph=create_graph)
+    for hook in list(extra.post_hooks or ()):
+        if hook(leaf) is not None:
+            msg = f"post accumulate grad hooks should return None. {hook!r} returned something."
+            raise UsageError(msg)
+    if extra.node_hooks is not None:
+        for post in list(extra.node_hooks.post):
+            post((), (ct,))
+
+
+def _sum(grad: Tensor, ct: Tensor, *, create_graph: bool) -> Tensor:
+    """The gradient so far, to which this one is added; where it stands, unless that is recorded."""
+    if create_graph or ct.node is not None:
+        return grad + ct
+    if ct.owner is grad.owner is None and ct.kind is grad.kind and is_writable(grad.value) and (
+            not watched or not current().dispatch_modes):
+        ct.device.kernel("add")(grad.value, ct.value, out=grad.value)  # no op: a region does not read it
+        written(grad)
+    else:
+        with using(current()._replace(watchers=())):
+            grad.add_(ct)
+    return grad
+
+
+def _first(leaf: Tensor, ct: Tensor) -> Tensor:
+    """The gradient as the leaf's own: in the leaf's layout, taken over where nobody else knows its memory."""
+    if ct.owner is leaf.owner is None and not _lies_as(ct.value, leaf.value):
+        return _in_order(ct, leaf)
+    shared = ct.owner is not None or ct.store is not None or ct.device.counted
+    own: Tensor = ct.clone() if shared else ct
+    if own.owner is None:
+        storage_of(own)
+    return own
+
+
+def _lies_as(array: Array, leaf: Array) -> bool:
+    """Whether a gradient has the order of its leaf's elements, without gaps: the gradient layout contract."""
+    if leaf.flags.c_contiguous or not is_dense(leaf):
+        return bool(array.flags.c_contiguous)
+    return all(a == b or n == 1 for a, b, n in zip(array.strides, leaf.strides, leaf.shape, strict=True))
+
+
+def _in_order(ct: Tensor, leaf: Tensor) -> Tensor:
+    """A copy of a gradient in that order."""
+    dense = is_dense(leaf.value)
+    if ct.node is None and not watched:
+        return fresh(ct.device.kernel(_copied)(ct.value, leaf.value, order="K" if dense else "C"), ct.dtype, ct.device)
+    copy = laid_out(ct, order_of(leaf) if dense else tuple(range(leaf.ndim)))
+    copy.extra = None  # nobody knows the tensor it is a view of
+    return copy
+
+
+def _copied(xp: Any, array: Array, leaf: Array, order: str) -> Array:
+    made = xp.empty_like(leaf, order=order)
+    made[...] = array
+    return made

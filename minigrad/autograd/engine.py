@@ -14,12 +14,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ..backend import is_writable
 from ..errors import UsageError
 from ..graph.edge import end_of
 from ..ops.shape import sum_to
 from ..state import current, tell, using, watched
-from ..tensor import Tensor, alias, extra_of, like, storage_of, written
+from ..tensor import Tensor, alias, extra_of, like, storage_of
+from .accumulated import deposit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +115,7 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
         return []
     found = [walk.captured.get(e) for e in edges]
     if accumulate:
-        for (target, _), g in zip(edges, found, strict=True):
+        for target, g in {target: g for (target, _), g in zip(edges, found, strict=True)}.items():
             if g is not None and isinstance(target, Tensor) and not done_before(target):
                 deposit(target, g, create_graph=create_graph)
     return found
@@ -324,37 +324,6 @@ def _before(node: Node, ct: Any) -> Any:
             old = x.grad
             extra_of(x).grad = slots[nr] if old is None else old + slots[nr]
     return slots[0] if node.outs == 1 else slots
-
-
-def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
-    """Accumulate a gradient in `leaf.grad`; it is taken over where nobody else knows its memory.
-
-    Not in a recomputation, where the leaf is older than that: the forward has done it. [NOTE side-effects-once]
-    """
-    extra = extra_of(leaf)
-    if extra.node_hooks is not None:
-        ct = _pre(extra.node_hooks, ct, one=True)
-    if extra.grad is None:
-        shared = ct.owner is not None or ct.store is not None or ct.device.counted
-        extra.grad = ct.clone() if shared and not create_graph else ct
-        if ct.owner is None:
-            storage_of(ct)
-    elif create_graph or extra.grad.node is not None or ct.node is not None:
-        extra.grad = extra.grad + ct
-    elif ct.owner is extra.grad.owner is None and ct.kind is extra.grad.kind and is_writable(extra.grad.value) and (
-            not watched or not current().dispatch_modes):
-        ct.device.kernel("add")(extra.grad.value, ct.value, out=extra.grad.value)  # no op: a region does not read it
-        written(extra.grad)
-    else:
-        with using(current()._replace(watchers=())):
-            extra.grad.add_(ct)
-    for hook in list(extra.post_hooks or ()):
-        if hook(leaf) is not None:
-            msg = f"post accumulate grad hooks should return None. {hook!r} returned something."
-            raise UsageError(msg)
-    if extra.node_hooks is not None:
-        for post in list(extra.node_hooks.post):
-            post((), (ct,))
 
 
 def age(target: Any) -> int:

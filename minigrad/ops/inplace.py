@@ -18,7 +18,7 @@ from ..graph.node import Node, hooks_of
 from ..inference import writing
 from ..modes import at_base
 from ..op import OpFunction, revive, row
-from ..state import State, current, show, tell
+from ..state import State, current, show, tell, using
 from ..tensor import LEAF, Extra, Tensor, bottom, edge, extra_of, next_number, peel, storage_of, written
 from ..views import lies_in, order_of, root_of
 from .batching import elementwise, to_front
@@ -42,7 +42,7 @@ def in_place(f: Callable[..., Any], name: str, *, reads_input: bool = True) -> C
         reads_input = "x0" in f.op.saves
 
     def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        x_now = _writable(x, name)
+        x_now = _unheard(_writable(x, name))
         keep = snapshot(x_now) if reads_input and _recorded(x_now, *args) else x_now
         assign_checked(x, f(keep, *args, **kwargs), name)
         return x
@@ -60,17 +60,24 @@ def in_place_view(f: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
     def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         _writable(x, name)
         writing(bottom(x).kind)
-        new = f(_moved(x), *args, **kwargs)
+        with using(current()._replace(grad_off=frozenset())):  # it stays what it is, also where nothing is recorded
+            new = f(_moved(x), *args, **kwargs)
         old = root_of(new)
         if old.shape == x.shape and old is new:
             return x
         for view, _ in views_of(old):
             assert view.extra is not None
             view.extra.root = old
-        x.shape, x.value, x.node, x.nr = new.shape, new.value, new.node, new.nr
+        x.shape, x.value = new.shape, new.value
+        if x.node is not LEAF:
+            x.node, x.nr = new.node, new.nr
         if hasattr(new, "note"):
             x.note = new.note
         assert new.extra is not None
+        if x.extra is not None:
+            for what in ("grad", "hooks", "post_hooks", "node_hooks", "role"):
+                setattr(new.extra, what, getattr(x.extra, what))
+                setattr(x.extra, what, None)
         x.extra = new.extra
         extra_of(old).views = [ref(x), *[ref(v) for v, _ in views_of(old) if v is not new and v is not x]]
         written(bottom(x))
@@ -143,6 +150,13 @@ def snapshot(x: Tensor) -> Tensor:
     return rebuild(iter([clone(base.detach()) for base in found]))
 
 
+def _unheard(x: Tensor) -> Tensor:
+    """`x`, or where it is a view with hooks, that view made again: its hooks hear of what read it before, not of this write."""
+    if x.extra is None or x.extra.root is None or not isinstance(x.node, Node) or x.node.hooks is None:
+        return x
+    return along(x.extra.root, x.extra.steps)
+
+
 def _recorded(*args: Any) -> bool:
     state = current()
     return bool(state.levels) or (
@@ -166,7 +180,7 @@ def _writable(x: Tensor, name: str) -> Tensor:
                    "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
                    f"tracked) or both outside (if you want the inplace to be tracked). [level stack: {show()}] [NOTE in-place]")
             raise UsageError(msg)
-        if root.node is LEAF and layer.owner not in state.grad_off:
+        if (root.node is LEAF or (root.node is None and layer.node is not None)) and layer.owner not in state.grad_off:
             what = "a leaf Variable that requires grad" if root is layer else "a view of a leaf Variable that requires grad"
             msg = (f"{what} is being used in an in-place operation ({name}). Do it under no_grad(), or on a clone. "
                    f"[level stack: {show()}]")
@@ -235,6 +249,8 @@ def relink(owner: Interpreter | None, x: Tensor, new: Tensor, state: State) -> N
     if to[0] is x:  # what was written to a leaf where nothing records
         return
     root = root_of(x)
+    if root.node is to[0] is None:  # a constant as before; a view of it may be a leaf
+        return
     if root is x:
         set_edge(x, to)
     elif root.node is not None or to[0] is not None:
@@ -281,7 +297,7 @@ def along(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...]) -> Tensor:
     return x
 
 
-def _laid_out(x: Tensor, order: tuple[int, ...]) -> Tensor:
+def laid_out(x: Tensor, order: tuple[int, ...]) -> Tensor:
     """A copy whose elements lie in memory in that order of dimensions."""
     return permute(_contiguous(permute(x, order)), sorted(order, key=order.index))
 
@@ -292,10 +308,10 @@ def embedded(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...], part: Ten
 
     order: of dimensions in memory, that of the tensor whose views the steps make: in another one they could make copies.
     """
-    whole: Tensor = clone(x) if lies_in(x, order) else _laid_out(x, order)
+    whole: Tensor = clone(x) if lies_in(x, order) else laid_out(x, order)
     if not set(_owners(part)) <= set(_owners(x)):
         whole = whole + sum_dims(zeros_like(part), dims=tuple(range(part.ndim)), keepdim=False)
-        whole = whole if lies_in(whole, order) else _laid_out(whole, order)
+        whole = whole if lies_in(whole, order) else laid_out(whole, order)
     view = along(whole, steps)
     if root_of(view) is not root_of(whole) and view.numel():
         msg = (f"a view of a tensor that does not fill its memory, {list(part.shape)} of {list(x.shape)}, was written to where "
@@ -336,7 +352,7 @@ class Overwritten(Node):
         return "CopySlices"
 
     def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
-        ct = ct if lies_in(ct, self.order) else _laid_out(ct, self.order)
+        ct = ct if lies_in(ct, self.order) else laid_out(ct, self.order)
         part = along(ct, self.steps)
         grads = [embedded(ct, self.steps, zeros_like(part), self.order)] if self.rest else []
         return [*grads, clone(part)] if self.part else grads

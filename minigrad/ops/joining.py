@@ -150,11 +150,29 @@ def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return tuple(select(x, at, i) for i in range(x.shape[at]))
 
 
+def _divided(name: str, x: Tensor, dim: int) -> tuple[int, int]:
+    """The dimension that is cut into pieces, and its extent."""
+    if not x.ndim:
+        msg = f"{name} expects at least a 1-dimensional tensor"
+        raise UsageError(msg)
+    at = normal_dim(dim, x.ndim)
+    return at, x.shape[at]
+
+
 def split(x: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of one size (the last may be smaller), or of the sizes given.  Source: torch.split."""
-    at = normal_dim(dim, x.ndim)
-    n = x.shape[at]
-    sizes = [min(split_size, n - i) for i in range(0, n, split_size)] or [0] if isinstance(split_size, int) else split_size
+    at, n = _divided("split", x, dim)
+    if isinstance(split_size, int):
+        if split_size < 0 or (not split_size and n):
+            msg = (f"split expects split_size be non-negative, and 0 only where the dimension's size is 0, but got split_size="
+                   f"{split_size} for a size of {n}")
+            raise UsageError(msg)
+        sizes: Sequence[int] = [min(split_size, n - i) for i in range(0, n, split_size or 1)] or [0]
+    else:
+        sizes = split_size
+    if any(size < 0 for size in sizes):
+        msg = f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(sizes)}"
+        raise UsageError(msg)
     if sum(sizes) != n:
         msg = (f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {at}), but got "
                f"split_sizes={list(sizes)}")
@@ -168,8 +186,11 @@ split_with_sizes = unsafe_split = split
 
 def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` pieces of one size.  Source: torch.chunk."""
-    n = x.shape[normal_dim(dim, x.ndim)]
-    return split(x, max(1, -(-n // chunks)), dim)
+    at, n = _divided("chunk", x, dim)
+    if chunks <= 0:
+        msg = f"chunk expects `chunks` to be greater than 0, got: {chunks}"
+        raise UsageError(msg)
+    return split(x, -(-n // chunks) if n else [0] * chunks, at)
 
 
 unsafe_chunk = chunk
@@ -177,10 +198,12 @@ unsafe_chunk = chunk
 
 def tensor_split(x: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """So many pieces, as even as can be, or pieces that end before the indices given.  Source: torch.tensor_split."""
-    at = normal_dim(dim, x.ndim)
-    n = x.shape[at]
+    at, n = _divided("tensor_split", x, dim)
     where = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
     if isinstance(where, int):
+        if where <= 0:
+            msg = f"number of sections must be larger than 0, got {where}"
+            raise UsageError(msg)
         each, more = divmod(n, where)
         return split(x, [each + (i < more) for i in range(where)], at)
     bounds = [0, *[slice(i).indices(n)[1] for i in where], n]

@@ -67,6 +67,9 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 def unflatten(x: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """One dimension made several, whose extents multiply to its own; one may be -1.  Source: torch.unflatten."""
+    if not x.ndim:
+        msg = f"unflatten: Dimension specified as {dim} but tensor has no dimensions"
+        raise UsageError(msg)
     at = normal_dim(dim, x.ndim)
     known = 1
     for n in sizes:

@@ -270,13 +270,11 @@ def squeeze(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 
 def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions start_dim to end_dim made one.  Source: torch.flatten."""
-    if x.ndim == 0:
-        return reshape(x, 1)
     a, b = normal_dim(start_dim, x.ndim), normal_dim(end_dim, x.ndim)
     if a > b:
         msg = "flatten() has invalid args: start_dim cannot come after end_dim"
         raise UsageError(msg)
-    return x if a == b else reshape(x, *x.shape[:a], -1, *x.shape[b + 1:])
+    return x if a == b and x.ndim else reshape(x, *x.shape[:a], -1, *x.shape[b + 1:])
 
 
 ravel = flatten
@@ -333,7 +331,7 @@ def _cast_kernel(xp: Any, x0: Any, dtype: Any) -> Any:
 
 cast: OpFunction = row("_to_copy", _cast_kernel, fits=True, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
 
-flip_dims: OpFunction = row("flip", lambda xp, x0, dims: xp.ascontiguousarray(xp.flip(x0, dims)),
+flip_dims: OpFunction = row("flip", lambda xp, x0, dims: xp.array(xp.flip(x0, dims), order="C"),
                 vjp=(lambda ct, dims: flip_dims(ct, dims=dims),), jvp="linear",
                 batch=lambda op, size, values, bdims, params: (op.call(
                     values[0], dims=tuple(physical(d, bdims[0]) for d in params["dims"])), bdims[0]))
@@ -364,7 +362,10 @@ def roll(x: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | Non
     if len(dims) != len(moves):
         msg = f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(dims)}"
         raise UsageError(msg)
-    return roll_dims(x, shifts=moves, dims=normal_dims(dims, x.ndim))  # type: ignore[no-any-return]
+    if not x.ndim:
+        msg = f"Dimension specified as {dims[0]} but tensor has no dimensions"
+        raise IndexError(msg)
+    return roll_dims(x, shifts=moves, dims=tuple([normal_dim(d, x.ndim) for d in dims]))  # type: ignore[no-any-return]
 
 
 def _triangle(name: str) -> OpFunction:

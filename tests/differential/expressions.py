@@ -393,6 +393,7 @@ x.repeat_interleave(2, 1)
 t.repeat_interleave(x, t.tensor([1, 2]), 0)
 x.flip(0)
 x.flip(0, 1)
+s.flip(0)
 t.flip(x, (1,))
 t.fliplr(x)
 t.flipud(x)
@@ -400,6 +401,7 @@ t.rot90(x)
 x.roll(1)
 x.roll(1, 1)
 t.roll(x, (1, -1), (0, 1))
+t.roll(x, (1, 1), (1, 1))
 q.tril()
 q.triu(1)
 q.tril(-1)
@@ -427,6 +429,7 @@ t.column_stack([r, r])
 x.split(1)
 x.split([1, 2], 1)
 x.chunk(2, 1)
+e.chunk(2)
 t.tensor_split(v, 3)
 x.unbind()
 x.unbind(1)
@@ -735,6 +738,15 @@ e.argmax()                             |
 x.topk(9)                              | out of range
 x.kthvalue(9)                          | out of range
 x.split([1, 1], 1)                     | split_with_sizes expects split_sizes to sum exactly
+x.split([4, -1], 1)                    | only non-negative entries
+x.split(0)                             |
+x.chunk(0)                             | chunk expects `chunks` to be greater than 0, got: 0
+x.tensor_split(0)                      | number of sections must be larger than 0, got 0
+s.chunk(2)                             | chunk expects at least a 1-dimensional tensor
+s.split(1)                             | split expects at least a 1-dimensional tensor
+s.flatten(1)                           | Dimension out of range
+s.unflatten(0, (1, 1))                 | Dimension specified as 0 but tensor has no dimensions
+s.roll(1, 0)                           | Dimension specified as 0 but tensor has no dimensions
 x.narrow(1, 2, 5)                      | exceeds dimension size
 x.select(0, 7)                         | out of range
 x.gather(1, j)                         | same number of dimensions

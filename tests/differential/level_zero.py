@@ -123,6 +123,76 @@ def numpy_of_what_requires_grad_where_nothing_records(t):
     return found, error(x.numpy, "Can't call numpy() on Tensor that requires grad")
 
 
+@program
+def a_gradient_has_the_layout_of_its_leaf(t):
+    def stride(x, f):
+        f(x).sum().backward()
+        return tuple(x.grad.stride())
+    m = mat(t)
+    return (stride(mat(t, requires_grad=True), lambda x: x.t().sin()), stride(m.t().requires_grad_(), t.sin),
+            stride(t.cat([m, m], 1)[:, ::2].requires_grad_(), t.sin), stride(t.cat([m, m], 1)[:, ::2].t().requires_grad_(), t.sin),
+            stride(m.requires_grad_(), lambda x: x))
+
+
+@program
+def a_recorded_gradient_has_the_layout_of_its_leaf(t):
+    x = mat(t, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        x.t().pow(3).sum().backward(create_graph=True)
+    return x.grad, tuple(x.grad.stride()), t.autograd.grad(x.grad.sum(), x)
+
+
+@program
+def a_recorded_gradient_is_added_to_where_nothing_is_recorded(t):
+    x, w, given = vec(t, requires_grad=True), vec(t, requires_grad=True), vec(t)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        w.backward(given, create_graph=True)
+        x.sum().backward(create_graph=True)                # one element, expanded
+        w.grad.mul_(2)
+        (w * w).sum().backward(create_graph=True)
+    first, recorded = x.grad, w.grad
+    (x * w).sum().backward()
+    return x.grad is first, x.grad, w.grad is recorded, w.grad, given
+
+
+@program
+def inputs_that_are_given_twice_accumulate_once(t):
+    x = vec(t, requires_grad=True)
+    (x * x).sum().backward(inputs=[x, x.to(t.float64), x])
+    return x.grad
+
+
+@program
+def a_leaf_that_was_made_a_constant_accumulates_nothing(t):
+    seen = []
+    x, w = vec(t, requires_grad=True), vec(t, requires_grad=True)
+    x.register_hook(lambda g: seen.append("gradient"))
+    x.register_post_accumulate_grad_hook(lambda x: seen.append("accumulated"))
+    y = (x * w).sum()
+    x.requires_grad_(False)
+    w.detach_()
+    y.backward()
+    return x.grad, w.grad, seen
+
+
+@program
+def the_flag_of_a_result_is_not_set(t):
+    y = vec(t, requires_grad=True).sin()
+    return (error(lambda: setattr(y, "requires_grad", True), "you can only change requires_grad flags of leaf variables."),
+            y.requires_grad_().requires_grad)
+
+
+@program
+def a_gradient_is_asked_for_of_a_tensor_with_a_hook(t):
+    """torch gives it before the hook where the walk goes on, after it where that is its end."""
+    x = vec(t, requires_grad=True)
+    y = x * 3
+    y.register_hook(lambda g: 2 * g)
+    return t.autograd.grad((y * y).sum(), [y], retain_graph=True), t.autograd.grad((y * y).sum(), [x, y])
+
+
 # ---------------------------------------------------------------- hooks of one save
 @program
 def hooks_of_one_save(t):
@@ -257,6 +327,71 @@ def a_list_of_indices_and_slices_is_a_key_of_several_dimensions(t):
         y[[[0, 1], [2, 0]]] = 7.0
     y.sum().backward()
     return *found, y, x.grad
+
+
+@program
+def a_leaf_that_is_a_part_of_a_constant_is_not_written_to(t):
+    def refused(f):
+        x = vec(t)
+        y = x[:2].requires_grad_()
+        return error(lambda: f(x, y), "view of a leaf Variable that requires grad"), x
+    return refused(lambda x, y: y.mul_(2)), refused(lambda x, y: y[:1].mul_(2)), refused(lambda x, y: y.detach()[:1].mul_(2))
+
+
+@program
+def a_leaf_stays_one_where_its_memory_is_written_to(t):
+    x = vec(t)
+    y = x[:2].requires_grad_()
+    x.mul_(2)
+    x[1:].sin_()
+    with t.no_grad():
+        y.mul_(3)
+    y.sin().sum().backward()
+    was = y.grad, y.is_leaf
+    x.mul_(vec(t, requires_grad=True))
+    return x, y, was, y.is_leaf
+
+
+@program
+def hooks_of_a_view_stay_with_what_it_was(t):
+    seen = []
+    x = vec(t, requires_grad=True)
+    y = x * 2
+    one, other = y[:2], y[1:]
+    before = one.sin()
+    for name, v in (("one", one), ("other", other), ("base", y)):
+        v.register_hook(lambda g, name=name: seen.append((name, g.detach().clone())))
+    one.mul_(3)
+    y.register_hook(lambda g: seen.append(("base now", g.detach().clone())))
+    one.register_hook(lambda g: seen.append(("one now", g.detach().clone())))
+    for z in (y, one, other, before):
+        z.sum().backward(retain_graph=True)
+        seen.append("backward")
+    return seen, x.grad
+
+
+@program
+def a_view_in_place_keeps_what_a_leaf_has(t):
+    seen = []
+    x = mat(t, requires_grad=True)
+    x.register_hook(lambda g: seen.append(tuple(g.shape)))
+    x.sum().backward()
+    with t.no_grad():
+        x.t_()
+    found = x.grad, x.requires_grad, x.is_leaf
+    x.grad = None
+    (x * x).sum().backward()
+    return *found, x.grad, seen
+
+
+@program
+def a_view_in_place_is_known_where_nothing_is_recorded(t):
+    x = vec(t, requires_grad=True)
+    y = x * x
+    with t.no_grad():
+        y.unsqueeze_(0)
+    y.sum().backward()
+    return y, x.grad
 
 
 # ---------------------------------------------------------------- functions

@@ -36,7 +36,8 @@ ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.li
 ops.fourier ops.factors ops.definite ops.solving ops.determinants ops.spectra ops.formerly ops.eigen ops.reflections ops.leastsquares ops.convolution ops.resampling ops.pooling +
 interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
-autograd.engine autograd.grad_mode autograd.anomaly_mode autograd.accumulated autograd.variable
+autograd.accumulated
+autograd.engine autograd.grad_mode autograd.anomaly_mode autograd.variable
 autograd.roots
 autograd.inference_mode
 autograd.lost

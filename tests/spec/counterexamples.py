@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from minigrad import offload, residuals, state, streamed, subclass
 from minigrad.amp import autocast_mode
-from minigrad.autograd import anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode, mutation
+from minigrad.autograd import accumulated, anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode, mutation
 from minigrad.backend import CPU
 from minigrad.devices import accelerator, meta, pinned, simulated
 from minigrad.fx import memory, tracer
@@ -332,7 +332,7 @@ def early_stop_is_an_exception():
 
 def gradients_added_unseen():
     """The engine adds a gradient to another where it stands also where a mode sees all that reaches the base."""
-    return replaced(engine, watched=())
+    return replaced(accumulated, watched=())
 
 
 def nodes_noted_as_they_run():
