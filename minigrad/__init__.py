@@ -171,6 +171,7 @@ _LATE = {
     "is_anomaly_enabled": ".autograd.anomaly_mode", "is_anomaly_check_nan_enabled": ".autograd.anomaly_mode",
     "inference_mode": ".autograd.inference_mode", "is_inference_mode_enabled": ".autograd.inference_mode",
     "is_inference": ".autograd.inference_mode",
+    "scatter_reduce": ".ops.segments", "index_reduce": ".ops.segments",
     "as_strided": ".ops.strides", "as_strided_copy": ".ops.strides", "as_strided_scatter": ".ops.strides",
     "empty_strided": ".ops.strides", "empty_permuted": ".ops.strides",
     "selu": ".nn.functional", "selu_": ".nn.functional",

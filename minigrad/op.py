@@ -381,7 +381,8 @@ def _wrap(op: Op, made: Array, args: tuple[Any, ...], device: Device) -> Tensor:
         return made
     array = made if type(made) is HOST_ARRAY else as_array(made, device)
     if op.view and share_memory(array, args[0].value):
-        return base_tensor(array, retyped(args[0].kind, dtype_of(array)), array.shape, storage_of(args[0]))
+        kind = args[0].kind if array.dtype is args[0].value.dtype else retyped(args[0].kind, dtype_of(array))
+        return base_tensor(array, kind, array.shape, storage_of(args[0]))
     return fresh(array, dtype_of(array), device)
 
 

@@ -87,3 +87,18 @@ def repeated(xp: Any, counts: Array, n: int) -> Array:
     """The numbers below n, each as often as its count says; `repeat` by array is new in cupy 15."""
     ends = xp.cumsum(counts)
     return xp.searchsorted(ends, xp.arange(int(ends[-1]) if n else 0), side="right")
+
+
+def combine_at(xp: Any, name: str, out: Array, key: tuple[Any, ...], values: Array) -> None:
+    """Combine values into the places that a key names, as often as it does; in cupy sums and extremes alone have `at`."""
+    ufunc = getattr(xp, name)
+    try:
+        ufunc.at(out, key, values)
+    except NotImplementedError:
+        places = xp.arange(out.size).reshape(out.shape)[key].reshape(-1)
+        order = xp.argsort(places, kind="stable")
+        places, values = places[order], values.reshape(-1)[order]
+        turn = xp.arange(places.size) - xp.searchsorted(places, places)
+        flat = out.reshape(-1)
+        for k in range(int(turn.max()) + 1 if places.size else 0):
+            flat[places[turn == k]] = ufunc(flat[places[turn == k]], values[turn == k])

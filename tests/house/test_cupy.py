@@ -33,7 +33,7 @@ def test_numpy_has_the_names_too():
 
 # ---------------------------------------------------------------- ways round
 class Poor:
-    """numpy as cupy is: functions have no `accumulate`."""
+    """numpy as cupy is: functions have no `accumulate` and no `at`."""
 
     def __getattr__(self, name):
         found = getattr(np, name)
@@ -50,6 +50,8 @@ class _Function:
     def accumulate(self, *args, **params):
         raise NotImplementedError
 
+    at = accumulate
+
 
 @pytest.mark.parametrize("name", ["maximum", "minimum", "logaddexp"])
 @pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((3, 8), 1), ((5, 2, 3), 0), ((2, 1), 1), ((2, 0), 1)])
@@ -58,6 +60,17 @@ def test_running_results_by_doubling_are_numpys(name, shape, axis):
     found = special.accumulate(Poor(), name, x, axis)
     np.testing.assert_allclose(found, getattr(np, name).accumulate(x, axis=axis), rtol=1e-14)
     assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("name", ["multiply", "maximum"])
+@pytest.mark.parametrize("places", [[0, 0, 1, 0, 3, 1], [2], []], ids=["several", "one", "none"])
+def test_what_is_combined_in_turns_is_numpys(name, places):
+    places = np.array(places, dtype=np.int64)
+    found, wanted = np.arange(1.0, 5), np.arange(1.0, 5)
+    values = np.linspace(2, 3, len(places))
+    special.combine_at(Poor(), name, found, (places,), values)
+    getattr(np, name).at(wanted, places, values)
+    np.testing.assert_allclose(found, wanted)
 
 
 @pytest.mark.parametrize("counts", [[2, 0, 3], [0], [0, 0, 1], [], [1, 1, 1]])

@@ -219,6 +219,9 @@ SAMPLES = {
     "strides._as_strided": [((number(3, 4),), WINDOW), ((number(2, 3),), SHARED), ((number(5),), GAPS), ((real(),), NOTHING)],
     "strides._as_strided_backward": [((number(2, 2),), {**WINDOW, "shape": (3, 4)}), ((number(4),), {**SHARED, "shape": (2, 3)}),
                                      ((number(3),), {**GAPS, "shape": (5,)}), ((real(0),), {**NOTHING, "shape": ()})],
+    "segments._scatter_reduce": [
+        ((real(3, 4), index(3, 2, 4), real(2, 4)), {"dim": 0, "reduce": reduce, "include_self": include_self})
+        for reduce in ("sum", "prod", "mean", "amax", "amin") for include_self in (True, False)],
     "forms._unfold": [((number(5, 3),), {"dim": 0, "size": 2, "step": 1}), ((real(2, 6),), {"dim": 1, "size": 3, "step": 2})],
     "forms._folded": [((number(4, 3, 2),), {"shape": (5, 3), "dim": 0, "size": 2, "step": 1}),
                       ((real(2, 2, 3),), {"shape": (2, 6), "dim": 1, "size": 3, "step": 2})],
