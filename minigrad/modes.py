@@ -81,8 +81,12 @@ _PUBLISHED: dict[Any, Callable[..., Any]] = {}
 
 
 def publish(names: dict[str, Any]) -> None:
-    """Publish, where they stand, the functions of ops and of the module itself among the public names of a module."""
-    for name, f in list(names.items()):
+    """Publish, where they stand, the functions of ops and of the module itself among the public names of a module.
+
+    These are the names in its `__all__`, where it has one.
+    """
+    for name in names.get("__all__") or list(names):
+        f = names.get(name)
         if type(f) is FunctionType and name[0] != "_" and f.__module__.startswith((_OPS, names["__name__"])):
             names[name] = published(f)
 

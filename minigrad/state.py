@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class State:
     """Everything an op's meaning depends on, besides its arguments."""
 
+    __slots__ = ("__dict__",)
+
     levels: tuple[Interpreter, ...] = ()
     """The interpreters, bottom first.  Level 0, ordinary autograd, is always below them."""
     grad_off: frozenset[Interpreter | None] = frozenset()
@@ -80,14 +82,12 @@ class State:
     """The streams of accelerators that were entered, innermost last. [NOTE streams]"""
 
     def __init__(self) -> None:
-        self.__dict__.update({name: getattr(State, name) for name in State.__annotations__})
+        _set_fields(self, {name: getattr(State, name) for name in State.__annotations__})
 
     def _replace(self, **changes: Any) -> State:
         """The same state with some fields changed."""
-        new = _new(State)
-        fields = new.__dict__
-        fields.update(self.__dict__)
-        fields.update(changes)
+        new = State.__new__(State)
+        _set_fields(new, {**self.__dict__, **changes})
         return new
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -95,7 +95,7 @@ class State:
         raise AttributeError(msg)
 
 
-_new = object.__new__
+_set_fields = State.__dict__["__dict__"].__set__
 
 
 class Watcher:

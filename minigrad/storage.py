@@ -57,13 +57,8 @@ class Storage:
     last_write: int
     """The moment of the last write, on the clock that numbers nodes; 0 before any. [NOTE captured-tensors]"""
 
-    def unpack(self) -> Any:
-        """The tensor that is this whole memory, as it was before any write: a storage is its own saved tensor."""
-        from .tensor import base_tensor  # noqa: PLC0415  tensors are above this file
-
-        if self.version:
-            raise modified(self.kind.dtype, self, 0)
-        return base_tensor(self.array, self.kind, self.array.shape, self)
+    if TYPE_CHECKING:  # written out where tensors are: a storage is its own saved tensor
+        def unpack(self) -> Any: ...
 
     def nbytes(self) -> int:
         """Bytes of the memory."""

@@ -21,7 +21,7 @@ from .backend import address, host_array
 from .errors import UsageError
 from .inference import mark
 from .state import current, show, tell, watched
-from .storage import Storage, counted_storage, kind_of, new_storage
+from .storage import Storage, counted_storage, kind_of, modified, new_storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -279,6 +279,16 @@ def like(x: Tensor, array: Array) -> Tensor:
     y.store = None
     y.extra = None
     return y
+
+
+def _whole(store: Storage) -> Tensor:
+    """The tensor that is a whole memory, as it was before any write."""
+    if store.version:
+        raise modified(store.kind.dtype, store, 0)
+    return base_tensor(store.array, store.kind, store.array.shape, store)
+
+
+Storage.unpack = _whole  # type: ignore[assignment]
 
 
 def alias(x: Tensor, node: Any = None, nr: int = 0) -> Tensor:

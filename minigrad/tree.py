@@ -49,27 +49,31 @@ _CONTAINERS = (tuple, list, dict)
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The leaves in order, and the spec that puts them back."""
+    if not isinstance(tree, _CONTAINERS):
+        return [tree], LEAF_SPEC
     leaves: list[Any] = []
     return leaves, _flatten(tree, leaves)
 
 
-def _flatten(tree: Any, leaves: list[Any]) -> Any:
-    if not isinstance(tree, _CONTAINERS):
-        leaves.append(tree)
-        return LEAF_SPEC
+def _flatten(tree: Any, leaves: list[Any]) -> Spec:
     keys, children = (tuple(tree), tree.values()) if isinstance(tree, dict) else (None, tree)
-    return Spec(type(tree), keys, tuple([_flatten(child, leaves) for child in children]))
+    specs: list[Any] = []
+    for child in children:
+        if isinstance(child, _CONTAINERS):
+            specs.append(_flatten(child, leaves))
+        else:
+            leaves.append(child)
+            specs.append(LEAF_SPEC)
+    return Spec(type(tree), keys, tuple(specs))
 
 
 def unflatten(leaves: Any, spec: Any) -> Any:
     """A nest of that spec with these leaves."""
-    return _unflatten(iter(leaves), spec)
+    return next(iter(leaves)) if spec is LEAF_SPEC else _unflatten(iter(leaves), spec)
 
 
 def _unflatten(leaves: Any, spec: Any) -> Any:
-    if spec is LEAF_SPEC:
-        return next(leaves)
-    children = [_unflatten(leaves, child) for child in spec.children]
+    children = [next(leaves) if child is LEAF_SPEC else _unflatten(leaves, child) for child in spec.children]
     if spec.keys is not None:
         made = dict(zip(spec.keys, children, strict=True))
         return made if spec.kind is dict else spec.kind(made)

@@ -10,9 +10,10 @@ Upstream: torch/csrc/autograd/engine.cpp (whose queue is ordered by sequence num
 
 from __future__ import annotations
 
+from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 from ..errors import UsageError
 from ..graph.edge import end_of
@@ -41,13 +42,17 @@ class Run:
         self.owner = owner
         self.walk = walk
         self.partial = partial
-        self._tables: WeakKeyDictionary[Any, dict[Any, dict[int, Any]]] | None = None
+        self._tables: dict[ref[Any], dict[Any, dict[int, Any]]] = {}
 
     def tables(self, frame: Any) -> dict[Any, dict[int, Any]]:
         """What was recomputed of a frame in this run and not handed out yet: of each level, by index; while the frame lives."""
-        if self._tables is None:
-            self._tables = WeakKeyDictionary()
-        return self._tables.setdefault(frame, {})
+        run = ref(self)  # weakly, or the table would hold itself
+
+        def gone(key: ref[Any]) -> None:
+            if (alive := run()) is not None:
+                alive._tables.pop(key, None)  # noqa: SLF001
+
+        return self._tables.setdefault(ref(frame, gone), {})
 
     def reaches(self, target: Any) -> bool:
         """Whether a cotangent is still to come to a node, or a leaf."""
@@ -57,7 +62,10 @@ class Run:
 
     def forget(self) -> None:
         """Drop what was not handed out."""
-        self._tables = None
+        self._tables = {}
+
+
+_number = attrgetter("number")
 
 
 def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
@@ -70,13 +78,13 @@ def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
     while todo:
         node = todo.pop()
         nodes.append(node)
-        for target in node.targets:
+        for target in [target for target, _ in node.edges] if node.more else (node.target,):
             if type(target) is Tensor:
                 leaves[target] = leaves.get(target, 0) + 1
             elif target not in seen and target.number > since:
                 seen.add(target)
                 todo.append(target)
-    nodes.sort(key=attrgetter("number"))
+    nodes.sort(key=_number)
     return nodes, leaves
 
 
@@ -85,10 +93,11 @@ def _leading_to(inputs: set[Any], nodes: list[Node]) -> tuple[set[Any], list[Nod
     wanted, kept = set(inputs), []
     leaves: dict[Tensor, int] = {}
     for node in nodes:
-        if node in wanted or not wanted.isdisjoint(node.targets):
+        targets = [target for target, _ in node.edges]
+        if node in wanted or not wanted.isdisjoint(targets):
             wanted.add(node)
             kept.append(node)
-            for target in node.targets:
+            for target in targets:
                 if type(target) is Tensor:
                     leaves[target] = leaves.get(target, 0) + 1
     return wanted, kept, leaves
@@ -168,8 +177,8 @@ class Walk:
 
     def go(self) -> None:
         """Run the nodes from the youngest to the oldest."""
-        arrived, wanted, special, consumers, create_graph, retain_graph = (
-            self.arrived, self.wanted, self.special, self.consumers, self.create_graph, self.retain_graph)
+        arrived, wanted, special, create_graph, retain_graph = (
+            self.arrived, self.wanted, self.special, self.create_graph, self.retain_graph)
         for leaf in [target for target in arrived if type(target) is Tensor and target not in self.consumers]:
             self.leaf(leaf)
         nodes = self.nodes
@@ -190,23 +199,20 @@ class Walk:
                     node.release()
             else:
                 grads = self._watched(node, ct)
-            targets = node.targets
-            if grads is not None:
-                if len(targets) == 1:  # most of a chain: the loop below costs 0.2 us more
-                    target, nr, ct = targets[0], node.numbers[0], grads[0]
-                    if ct is not None:
-                        key = (target, nr) if nr else target
-                        arrived[key] = arrived[key] + ct if key in arrived else ct
-                else:
-                    for target, nr, ct in zip(targets, node.numbers, grads, strict=True):
-                        if ct is not None and (wanted is None or target in wanted):
-                            key = (target, nr) if nr else target
-                            arrived[key] = arrived[key] + ct if key in arrived else ct
-            for target in targets:
+            if not node.more:  # most of a chain: the loop below costs 0.2 us more
+                target = node.target
+                if grads is not None and (ct := grads[0]) is not None:
+                    key = (target, node.nr) if node.nr else target
+                    arrived[key] = arrived[key] + ct if key in arrived else ct
                 if type(target) is Tensor:
-                    left = consumers[target] = consumers[target] - 1
-                    if not left:
-                        self.leaf(target)
+                    self._came(target)
+                continue
+            for (target, nr), ct in zip(node.edges, grads or repeat(None), strict=False):
+                if ct is not None and (wanted is None or target in wanted):
+                    key = (target, nr) if nr else target
+                    arrived[key] = arrived[key] + ct if key in arrived else ct
+                if type(target) is Tensor:
+                    self._came(target)
 
     def _straight(self, node: Node, ct: Tensor) -> tuple[Node, Tensor]:
         """Go down on arrays while each node leads to the next one alone: the node after, its cotangent. [NOTE fast-path]"""
@@ -214,7 +220,7 @@ class Walk:
         array = ct.value
         while node.hooks is None and node not in special and nodes:
             after = nodes[-1]
-            if len(node.targets) != 1 or node.targets[0] is not after or after.outs > 1 or after in arrived:
+            if node.target is not after or node.more or after.outs > 1 or after in arrived:
                 break
             new = node.straight(array)
             if new is None:
@@ -226,6 +232,12 @@ class Walk:
         if array is ct.value:
             return node, ct
         return node, like(ct, array)
+
+    def _came(self, leaf: Tensor) -> None:
+        """Count one of the edges to a leaf as done."""
+        left = self.consumers[leaf] = self.consumers[leaf] - 1
+        if not left:
+            self.leaf(leaf)
 
     def _outputs(self, node: Node) -> list[Any] | None:
         """What has arrived at each of several outputs, or None where nothing has."""
@@ -240,7 +252,7 @@ class Walk:
             for nr, got in enumerate([ct] if node.outs == 1 else ct):
                 if got is not None and (node, nr) in self.edges:
                     self.captured[node, nr] = got
-            if self.wanted is not None and self.wanted.isdisjoint(node.targets):
+            if self.wanted is not None and self.wanted.isdisjoint([target for target, _ in node.edges]):
                 return None
         if node.hooks is not None:
             ct = _pre(node.hooks, ct, one=node.outs == 1)

@@ -118,14 +118,14 @@ class FunctionNode(Node):
         self.saved = ()
         self.values = None
         self.stashed = ()
-        self.targets, self.numbers, self.metas = (), (), ()
+        self.edges, self.metas = (), ()
         self.needs = ctx.needs_input_grad
         self.tensors = tuple([type(x) is Tensor for x in args])
         self.descent = None
         ctx._node = ref(self)
         if True in self.needs and owner not in state.grad_off:
             active = [x for x, need in zip(args, self.needs, strict=True) if need]
-            self.targets, self.numbers = tuple([edge(x)[0] for x in active]), tuple([edge(x)[1] for x in active])
+            self.edges = [edge(x) for x in active]
             self.metas = tuple([(x.shape, x.dtype) for x in active])
             self.descent = Descent(active)
             if state.hooks is not None:

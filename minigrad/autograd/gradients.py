@@ -98,7 +98,7 @@ def _no_hooks(todo: list[Any], fixed: frozenset[Any]) -> None:
             msg = (f"the gradient of a dual goes through a hook of {what}, which sees one thing at a time: use func.grad "
                    f"inside the dual level. [level stack: {show()}] [NOTE gradients-of-duals]")
             raise Refusal(msg)
-        todo += () if isinstance(target, Tensor) else target.targets
+        todo += () if isinstance(target, Tensor) else [further for further, _ in target.edges]
 
 
 def _hooked(target: Any) -> bool:

@@ -50,7 +50,7 @@ class Lost(Node):
 
     def __init__(self, node: Node, function: str) -> None:
         self.function = function
-        self.owner, self.targets, self.numbers, self.metas = node.owner, node.targets, node.numbers, None
+        self.owner, self.edges, self.metas = node.owner, node.edges, None
         self.number = next_number()
         self.hooks = None
         self.outs = 1

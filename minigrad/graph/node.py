@@ -1,7 +1,7 @@
 """The graph of one level: what a node is, for the engine that walks it and for those who hook into it.
 
 A node's edges lead to the nodes, or leaf tensors, its cotangents go to; nothing leads back, so no graph holds a cycle and
-reference counting alone frees it. [NOTE no-cycles]
+reference counting alone frees it. [NOTE no-cycles]  Most nodes have one edge, which is in the node itself. [NOTE fast-path]
 
 Upstream: torch/csrc/autograd/function.h (Node, Edge).
 """
@@ -14,10 +14,13 @@ from weakref import WeakKeyDictionary
 from ..tensor import Tensor, extra_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..backend import Array
     from ..interpreters.base import Interpreter
+
+Edge = tuple[Any, int]
+"""A node or a leaf tensor, and an output number."""
 
 
 class NodeHooks:
@@ -33,16 +36,20 @@ class NodeHooks:
 
 
 class Node:
-    """One step of a backward graph; its edges are the pairs of `targets` (nodes, or leaf tensors) and output numbers.
+    """One step of a backward graph; an edge is a pair: a target (a node, or a leaf tensor) and an output number of it.
 
     Source: torch.autograd.graph.Node.
     """
 
-    __slots__ = ("__weakref__", "hooks", "metas", "number", "numbers", "outs", "owner", "targets")
+    __slots__ = ("__weakref__", "hooks", "metas", "more", "nr", "number", "outs", "owner", "target")
 
     owner: Interpreter | None
-    targets: tuple[Any, ...]
-    numbers: tuple[int, ...]
+    target: Any
+    """Where the first edge leads, None where there is none, ..."""
+    nr: int
+    """... to which output, ..."""
+    more: tuple[Edge, ...]
+    """... and the other edges."""
     hooks: NodeHooks | None
     number: int
     """Grows with time: consumers have larger numbers than what they consume."""
@@ -66,6 +73,15 @@ class Node:
         raise NotImplementedError
 
     @property
+    def edges(self) -> tuple[Edge, ...]:
+        """All its edges."""
+        return () if self.target is None else ((self.target, self.nr), *self.more)
+
+    @edges.setter
+    def edges(self, edges: Sequence[Edge]) -> None:
+        (self.target, self.nr), self.more = edges[0] if edges else (None, 0), tuple(edges[1:])
+
+    @property
     def metadata(self) -> dict[Any, Any]:
         """What others keep with a node, for as long as it lives.  Source: torch.autograd.graph.Node.metadata."""
         return _METADATA.setdefault(self, {})
@@ -73,8 +89,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """As torch's: pairs of a node (AccumulateGrad for a leaf) and its output number."""
-        return tuple((AccumulateGrad(t) if isinstance(t, Tensor) else t, nr)
-                     for t, nr in zip(self.targets, self.numbers, strict=True))
+        return tuple((AccumulateGrad(target) if isinstance(target, Tensor) else target, nr) for target, nr in self.edges)
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after the node ran.  Source: torch.autograd.graph.Node.register_hook."""

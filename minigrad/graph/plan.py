@@ -20,6 +20,18 @@ FIRST = (0,)
 """The output numbers of one edge to a first output, and the reads of a rule that reads one saved tensor."""
 
 
+class Plans(dict[int, "Plan"]):
+    """The plans of a row, by which of its inputs require grad: a bit for each, below a leading 1; each is made once."""
+
+    def __init__(self, op: Op) -> None:
+        super().__init__()
+        self.op = op
+
+    def __missing__(self, needs: int) -> Plan:
+        made = self[needs] = Plan(self.op, tuple(bit == "1" for bit in bin(needs)[3:]))
+        return made
+
+
 class Plan:
     """A row seen from its inputs that require grad: what to save, which formulas to run, and on what."""
 

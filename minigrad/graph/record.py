@@ -14,7 +14,7 @@ from ..state import State, current, show, tell, watched
 from ..storage import Storage
 from ..tensor import LEAF, Tensor, alias, like, next_number, wrapper
 from .node import Node
-from .plan import FIRST, UNARY, Plan
+from .plan import UNARY, Plan
 from .raw import raw
 from .saved import Constant, PackedTensor, SavedTensor, keep, keep_base, save
 
@@ -29,11 +29,11 @@ NO_PARAMS: dict[str, Any] = {}
 class OpNode(Node):
     """The node of a row."""
 
-    __slots__ = ("params", "plan", "saved", "shapes")
+    __slots__ = ("held", "params", "plan", "shapes")
 
     plan: Plan
-    saved: tuple[Any, ...] | None
-    """Storage, SavedBase, SavedTensor, PackedTensor or Constant, in the order of plan.saves; None once they are freed."""
+    held: Any
+    """Storage, SavedBase, SavedTensor, PackedTensor or Constant, or a tuple of several or none; None once that is freed."""
     params: dict[str, Any]
     shapes: tuple[tuple[int, ...], ...] | None
 
@@ -41,8 +41,8 @@ class OpNode(Node):
         return self.plan.op.node_name
 
     def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
-        saved, plan = self.saved, self.plan
-        if saved is None:
+        held, plan = self.held, self.plan
+        if held is None:
             raise already_freed(self.name())
         if create_graph or watched:
             return self._run(ct, wanted, create_graph)
@@ -51,47 +51,32 @@ class OpNode(Node):
             made = self.straight(ct.value)
             if made is not None:
                 return [ct if made is ct.value else like(ct, made)]
-            grads = self._on_arrays(ct, plan.arrays, saved)
+            grads = _on_arrays(ct, plan.arrays, self.saved)
             if grads is not None:
                 return grads
         if plan.lean is not None:
             function, reads = plan.lean
-            return [function(ct, saved[0].unpack()) if reads else function(ct)]
+            return [function(ct, held.unpack()) if reads else function(ct)]
         return self._run(ct, wanted, create_graph)
 
     def straight(self, array: Array) -> Array | None:
-        plan, saved = self.plan, self.saved
-        rule = plan.one
-        if rule is None or saved is None or self.metas is not None:
+        held, rule = self.held, self.plan.one
+        if rule is None or held is None or self.metas is not None:
             return None
-        if not saved:
-            return rule(array)
-        kept = saved[0]
-        if type(kept) is Storage:
-            return None if kept.version else rule(array, kept.array)
-        return rule(array, kept.value) if type(kept) is Constant else None
+        if type(held) is Storage:
+            return None if held.version else rule(array, held.array)
+        return rule(array) if held == () else rule(array, held.value) if type(held) is Constant else None
 
-    @staticmethod
-    def _on_arrays(ct: Tensor, rules: tuple[Any, ...], saved: tuple[Any, ...]) -> list[Tensor] | None:
-        """The rules of an elementwise row on the arrays, or None where one of them is not at hand."""
-        values = []
-        for kept in saved:
-            if type(kept) is Storage and not kept.version:
-                values.append(kept.array)
-            elif type(kept) is Constant:
-                values.append(kept.value)
-            elif type(kept) is PackedTensor or type(kept) is SavedTensor:
-                return None
-            else:
-                values.append(kept.unpack().value)
-        made = [rule(ct.value, *[values[k] for k in reads]) for rule, reads in rules]
-        return [ct if m is ct.value else like(ct, m) for m in made]
+    @property
+    def saved(self) -> Any:
+        """What it keeps, in the order of plan.saves; None once that is freed."""
+        return self.held if type(self.held) is tuple or self.held is None else (self.held,)
 
     def _run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> list[Any]:
         plan = self.plan
         values: list[Any] = [None] * len(plan.saves)
         grads: list[Any] = []
-        for target, step in zip(self.targets, plan.steps, strict=False):
+        for (target, _), step in zip(self.edges, plan.steps, strict=False):
             if step is None or (wanted is not None and not plan.joint and target not in wanted):
                 grads.append(None)
                 continue
@@ -109,7 +94,6 @@ class OpNode(Node):
 
     def _unpack(self, k: int, create_graph: bool) -> Any:
         """The k-th saved tensor: at this level with its edge, where the backward is itself recorded, else below it."""
-        assert self.saved is not None
         value: Any = self.saved[k].unpack()
         if current().watchers:
             tell(current().watchers, "unpack", self.owner, self, self.plan.saves[k])
@@ -118,12 +102,12 @@ class OpNode(Node):
         origin: Any = self.plan.origins[k]
         if origin is None or not value.dtype.differentiable:
             return value
-        node, nr = (self, self.plan.places[k][1]) if origin == "out" else (self.targets[origin], self.numbers[origin])
+        node, nr = (self, self.plan.places[k][1]) if origin == "out" else self.edges[origin]
         return alias(value, node, nr) if self.owner is None else wrapper(self.owner, value, node, nr)
 
     def release(self) -> None:
-        if self.saved:
-            self.saved = None
+        if self.held:
+            self.held = None
             if watched and current().watchers:
                 tell(current().watchers, "release", self.owner, self)
 
@@ -136,22 +120,22 @@ class OpNode(Node):
         if name not in plan.op.saves:
             msg = f"{self.name()} saves {', '.join(plan.op.saves) or 'nothing'}, and no {name}."
             raise AttributeError(msg)
-        if self.saved is None:
+        if self.held is None:
             raise already_freed(self.name())
         return self._unpack(plan.saves.index(name), create_graph=True) if name in plan.saves else None
 
     def kept(self, k: int) -> tuple[Any, Tensor | None, str]:
         """What is kept in a slot, the leaf of level 0 that it is, and its name."""
-        if self.saved is None:
+        if self.held is None:
             raise already_freed(self.name())
         origin = self.plan.origins[k]
-        end = self.targets[origin] if isinstance(origin, int) and self.owner is None else None
+        end = self.edges[origin][0] if isinstance(origin, int) and self.owner is None else None
         return self.saved[k], end if isinstance(end, Tensor) else None, self.plan.saves[k]
 
     def keep(self, k: int, packed: PackedTensor) -> None:
         """Keep something else in a slot."""
-        assert self.saved is not None
-        self.saved = (*self.saved[:k], packed, *self.saved[k + 1:])
+        saved = self.saved
+        self.held = (*saved[:k], packed, *saved[k + 1:]) if len(saved) > 1 else packed
 
     # torch's names, as properties: a __getattr__ would make every other attribute of a node slow
     _saved_self = property(lambda self: self.saved_tensor("x0"))
@@ -160,6 +144,22 @@ class OpNode(Node):
     _raw_saved_self = property(lambda self: raw(self, self.plan.saves.index("x0")))
     _raw_saved_other = property(lambda self: raw(self, self.plan.saves.index("x1")))
     _raw_saved_result = property(lambda self: raw(self, self.plan.saves.index("out")))
+
+
+def _on_arrays(ct: Tensor, rules: tuple[Any, ...], saved: tuple[Any, ...]) -> list[Tensor] | None:
+    """The rules of an elementwise row on the arrays, or None where one of them is not at hand."""
+    values = []
+    for kept in saved:
+        if type(kept) is Storage and not kept.version:
+            values.append(kept.array)
+        elif type(kept) is Constant:
+            values.append(kept.value)
+        elif type(kept) is PackedTensor or type(kept) is SavedTensor:
+            return None
+        else:
+            values.append(kept.unpack().value)
+    made = [rule(ct.value, *[values[k] for k in reads]) for rule, reads in rules]
+    return [ct if m is ct.value else like(ct, m) for m in made]
 
 
 def already_freed(name: str) -> UsageError:
@@ -184,22 +184,15 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
     node.hooks = None
     node.shapes = tuple([x.shape if type(x) is Tensor else () for x in inputs]) if op.reads_shapes else None
 
-    targets: tuple[Any, ...] = ()
-    numbers: tuple[int, ...] = ()
+    edges = []
     needs = 1  # a bit for each input that requires grad, below a bit that tells how many inputs there are
     for x in inputs:
         needs <<= 1
         if type(x) is Tensor and x.owner is owner and x.node is not None:
             needs |= 1
-            if x.node is LEAF:
-                targets += (x,)
-                numbers += (0,)
-            else:
-                targets += (x.node,)
-                numbers += (x.nr,)
-    node.targets = targets
-    node.numbers = numbers
-    node.plan = plan = op.plans.get(needs) or op.plan(needs)
+            edges.append((x, 0) if x.node is LEAF else (x.node, x.nr))
+    node.edges = edges
+    node.plan = plan = op.plans[needs]
 
     if op.outs == 1:
         node.outs = 1
@@ -215,11 +208,11 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
         out = _several(owner, out, node)
 
     if state.hooks is not None or state.watchers:
-        node.saved = _saved(op, owner, inputs, out, plan, state, node)
+        node.held = _saved(op, owner, inputs, out, plan, state, node)
         tell(state.watchers, "node", owner, node)
     else:
-        node.saved = tuple([_kept(owner, inputs[i] if i is not None else out if op.outs == 1 else out[nr])
-                            for i, nr in plan.places])
+        saved = tuple([_kept(owner, inputs[i] if i is not None else out if op.outs == 1 else out[nr]) for i, nr in plan.places])
+        node.held = saved if len(saved) != 1 else saved[0]
     return out
 
 
@@ -227,33 +220,29 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, stat
     """`record` for an elementwise op of one tensor, which requires grad, with nobody watching. [NOTE fast-path]"""
     node = OpNode()
     node.owner = owner
-    node.plan = plan = op.plans.get(UNARY) or op.plan(UNARY)
+    node.plan = plan = op.plans[UNARY]
     node.params = NO_PARAMS
     node.number = next_number()
     node.hooks = None
     node.shapes = None
     node.metas = None
     node.outs = 1
-    if x.node is LEAF:
-        node.targets = (x,)
-        node.numbers = FIRST
-    else:
-        node.targets = (x.node,)
-        node.numbers = (x.nr,) if x.nr else FIRST
+    node.target, node.nr = (x, 0) if x.node is LEAF else (x.node, x.nr)
+    node.more = ()
     if owner is None:
         out.node = node
         out.nr = 0
     else:
         out = wrapper(owner, out, node)
     if not plan.places:
-        node.saved = ()
+        node.held = ()
     elif state.hooks is not None:
-        node.saved = (save(owner, x if plan.keeps_input else out, op.node_name, plan.saves[0], state, node),)
+        node.held = save(owner, x if plan.keeps_input else out, op.node_name, plan.saves[0], state, node)
     elif owner is None:
-        node.saved = (keep_base(x if plan.keeps_input else out),)
+        node.held = keep_base(x if plan.keeps_input else out)
     else:
         value = (x if plan.keeps_input else out).value
-        node.saved = (keep_base(value) if value.owner is None and value.node is None else keep(value),)
+        node.held = keep_base(value) if value.owner is None and value.node is None else keep(value)
     return out
 
 
@@ -262,20 +251,19 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
     a = x.node if type(x) is Tensor and x.owner is owner else None
     b = y.node if type(y) is Tensor and y.owner is owner else None
     node = OpNode()
+    node.more = ()
     if b is None:
         needs = 6
-        node.targets = (x if a is LEAF else a,)
-        node.numbers = FIRST if a is LEAF or not x.nr else (x.nr,)
+        node.target, node.nr = (x, 0) if a is LEAF else (a, x.nr)
     elif a is None:
         needs = 5
-        node.targets = (y if b is LEAF else b,)
-        node.numbers = FIRST if b is LEAF or not y.nr else (y.nr,)
+        node.target, node.nr = (y, 0) if b is LEAF else (b, y.nr)
     else:
         needs = 7
-        node.targets = (x if a is LEAF else a, y if b is LEAF else b)
-        node.numbers = (0 if a is LEAF else x.nr, 0 if b is LEAF else y.nr)
+        node.target, node.nr = (x, 0) if a is LEAF else (a, x.nr)
+        node.more = ((y, 0) if b is LEAF else (b, y.nr),)
     node.owner = owner
-    node.plan = plan = op.plans.get(needs) or op.plan(needs)
+    node.plan = plan = op.plans[needs]
     node.params = NO_PARAMS
     node.number = next_number()
     node.hooks = None
@@ -290,24 +278,24 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
     else:
         out = wrapper(owner, out, node)
     if state.hooks is not None:
-        node.saved = _saved(op, owner, (x, y), out, plan, state, node)
+        node.held = _saved(op, owner, (x, y), out, plan, state, node)
     elif len(plan.places) == 1:
         i = plan.places[0][0]
-        node.saved = (_kept(owner, x if i == 0 else y if i == 1 else out),)
+        node.held = _kept(owner, x if i == 0 else y if i == 1 else out)
     else:
-        node.saved = tuple([_kept(owner, x if i == 0 else y if i == 1 else out) for i, _ in plan.places])
+        node.held = tuple([_kept(owner, x if i == 0 else y if i == 1 else out) for i, _ in plan.places])
     return out
 
 
 def _saved(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any, plan: Plan, state: State,
-           node: OpNode) -> tuple[Any, ...]:
+           node: OpNode) -> Any:
     """What a node keeps where hooks are in force, or somebody watches."""
     saved: tuple[Any, ...] = ()
     for i, nr in plan.places:
         x = inputs[i] if i is not None else out if op.outs == 1 else out[nr]
         k = len(saved)
         saved += (Constant(x) if type(x) is not Tensor else save(owner, x, op.node_name, plan.saves[k], state, node, k),)
-    return saved
+    return saved if len(saved) != 1 else saved[0]
 
 
 def _kept(owner: Interpreter | None, x: Any) -> Any:

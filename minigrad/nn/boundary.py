@@ -99,12 +99,10 @@ def _crossed(xs: tuple[Any, ...], look: Any) -> tuple[list[int], tuple[Any, ...]
         return [], xs
     owner = max(owners, key=levels.index)
     places = [i for i, x in enumerate(xs) if isinstance(x, Tensor) and x.node is not None and x.owner is owner]
-    edges = [edge(xs[i]) for i in places]
     node = Crossing()
     node.owner = owner
     node.look = look
-    node.targets = tuple([target for target, _ in edges])
-    node.numbers = tuple([nr for _, nr in edges])
+    node.edges = [edge(xs[i]) for i in places]
     node.number = next_number()
     node.hooks = None
     node.metas = None

@@ -28,6 +28,7 @@ from .shape import _contiguous, clone, permute, sum_dims
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..graph.node import Edge
     from ..interpreters.base import Interpreter
     from ..op import Op
     from .batching import Batched, Bdims, Params, Values
@@ -255,7 +256,7 @@ def relink(owner: Interpreter | None, x: Tensor, new: Tensor, state: State) -> N
         set_edge(x, to)
     elif root.node is not None or to[0] is not None:
         assert x.extra is not None
-        set_edge(root, (Overwritten(owner, (*edge(root), *to), x.extra.steps, order_of(root)), 0))
+        set_edge(root, (Overwritten(owner, edge(root), to, x.extra.steps, order_of(root)), 0))
         tell(state.watchers, "node", owner, root.node)
     for view, again in views_of(root):
         set_edge(view, edge(again(root)) if root.node is not None else (None, 0))
@@ -335,14 +336,13 @@ class Overwritten(Node):
 
     __slots__ = ("order", "part", "rest", "steps")
 
-    def __init__(self, owner: Interpreter | None, edges: tuple[Any, ...],
-                 steps: tuple[Callable[[Tensor], Tensor], ...], order: tuple[int, ...]) -> None:
+    def __init__(self, owner: Interpreter | None, rest: Edge, part: Edge, steps: tuple[Callable[[Tensor], Tensor], ...],
+                 order: tuple[int, ...]) -> None:
         self.owner = owner
         self.order = order
         self.steps = steps
-        self.rest, self.part = edges[0] is not None, edges[2] is not None
-        self.targets = edges[:1] * self.rest + edges[2:3] * self.part
-        self.numbers = edges[1:2] * self.rest + edges[3:] * self.part
+        self.rest, self.part = rest[0] is not None, part[0] is not None
+        self.edges = [rest] * self.rest + [part] * self.part
         self.number = next_number()
         self.hooks = None
         self.metas = None

@@ -22,7 +22,7 @@ from ..autograd.engine import Run
 from ..errors import CheckpointError
 from ..graph.saved import Hooks, PackedTensor, SavedBase, SavedTensor, Site, keep, keep_base
 from ..state import State, current, show, tell, using
-from ..tensor import Tensor, alias, bases, next_number, peel
+from ..tensor import Tensor, bases, next_number, peel
 from .oplog import OpLog, checksum
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ class Frame(Hooks):
     saves with the next hooks outside. [NOTE whose-saves]
     """
 
-    __slots__ = ("check", "debug", "early_stop", "function", "inputs", "levels", "log", "region", "slots", "spec")
+    __slots__ = ("check", "debug", "early_stop", "function", "inputs", "levels", "log", "names", "region", "slots", "spec")
     title = "checkpoint"
 
-    def __init__(self, function: Callable[..., Any], args: Any, state: State, region: Region,
-                 *, determinism_check: str, debug: bool, early_stop: bool, edges: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], state: State,
+                 region: Region, *, determinism_check: str, debug: bool, early_stop: bool, edges: bool = False) -> None:
         super().__init__(state.hooks)
         self.function = function
         self.levels = state.levels
@@ -76,7 +76,8 @@ class Frame(Hooks):
         self.log = OpLog(values=determinism_check == "values") if debug or determinism_check == "values" else None
         self.early_stop = early_stop
         self.slots: dict[Any, list[ref[Slot]]] = {}
-        leaves, self.spec = tree.flatten(args)
+        leaves, self.spec = tree.flatten((*args, *kwargs.values()))
+        self.names = tuple(kwargs)
         self.inputs = [_kept(x, state, edges=edges) for x in leaves]
         if state.watchers:
             tell(state.watchers, "checkpoint", state.levels[-1] if state.levels else None, self, leaves)
@@ -88,8 +89,7 @@ class Frame(Hooks):
 
     def look(self, base: Tensor) -> tuple[Any, ...]:
         """What a recomputed tensor must agree in."""
-        looks = (base.value.shape, base.dtype, base.device)
-        return (*looks, checksum(base)) if self.check == "values" else looks
+        return (base.value.shape, base.kind, checksum(base)) if self.check == "values" else (base.value.shape, base.kind)
 
     def pack(self, base: Tensor, site: Site) -> Slot:
         level = site.owner
@@ -135,13 +135,13 @@ class Frame(Hooks):
     def recompute(self, refill: Refill) -> Any:
         """Run the region as in forward, but with these hooks, to its end or theirs. [NOTE recompute-under-the-same-state]"""
         now, began = current(), next_number()
-        args, kwargs = tree.unflatten([again(refill.level) for again in self.inputs], self.spec)
+        values = tree.unflatten([again(refill.level) for again in self.inputs], self.spec)
+        n = len(values) - len(self.names)
         asking = refill.level if refill.level is not INPUTS else None
 
-        def run() -> Any:
+        def call() -> Any:
             try:
-                with using(current()._replace(run=now.run)):  # what it takes of regions outside, others of the run take too
-                    return self.function(*args, **kwargs)
+                return self.function(*values[:n], **dict(zip(self.names, values[n:], strict=True)))
             except Stop as stop:
                 if stop.refill is not refill:
                     raise
@@ -149,7 +149,8 @@ class Frame(Hooks):
         if now.watchers:
             tell(now.watchers, "recompute", asking, self, refill)
         try:
-            out = self.region.again(began, run, refill, *([refill.log] if refill.log else []))
+            # what it takes of regions outside, others of the run take too
+            out = self.region.again(began, call, refill, *([refill.log] if refill.log else []), run=now.run)
         finally:
             if now.watchers:
                 tell(now.watchers, "recomputed", asking, self, refill)
@@ -196,15 +197,11 @@ def _kept(x: Any, state: State, *, edges: bool) -> Callable[[Any], Any]:
     hooks = None if state.hooks is None else state.hooks.manager(INPUTS)
     if hooks is not None:
         return PackedTensor(x, hooks, Site(INPUTS, "checkpoint", "input"), edges=edges).unpack
-    if x.kind.inference is not None:  # no backward saves it, but a function may be given it
-        return lambda asking: _fresh(x, edges=edges)
-    kept = keep(_fresh(x, edges=edges))
-    return lambda asking: _fresh(kept.unpack(), edges=edges)
-
-
-def _fresh(x: Tensor, *, edges: bool) -> Tensor:
     bases, rebuild = peel(x, edges=edges)
-    return rebuild(iter([alias(b) for b in bases]))
+    if x.kind.inference is not None:  # no backward saves it, but a function may be given it
+        return lambda asking: rebuild(iter(bases))
+    kept = [keep_base(base) for base in bases]
+    return lambda asking: rebuild(iter([k.unpack() for k in kept]))
 
 
 def records(state: State) -> bool:
@@ -237,8 +234,7 @@ class Refill(Hooks):
         self.table = table
         self.log = None if frame.log is None else OpLog(values=frame.log.values)
         self.counts: dict[Any, int] = {}
-        self.missing: dict[tuple[Any, int], Slot] = {
-            (key, slot.index): slot for key in {level, INPUTS} for slot in frame.alive(key)}
+        self.missing = {(slot.level, slot.index): slot for slot in [*frame.alive(level), *frame.alive(INPUTS)]}
 
     def manager(self, owner: Any) -> Hooks | None:
         if owner is self.level or (owner is INPUTS and not _own_business(self.frame.levels)):
@@ -248,7 +244,7 @@ class Refill(Hooks):
     def pack(self, base: Tensor, site: Site) -> Tensor:
         slot = self.met(base, site)
         if slot is not None:
-            self.table.setdefault(slot.level, {})[slot.index] = keep(alias(base))
+            self.table.setdefault(slot.level, {})[slot.index] = keep_base(base)
             if not self.missing and (self.frame.early_stop or self.frame.region.ended is None):  # never ahead of the forward
                 raise Stop(self)
         return base
@@ -294,7 +290,7 @@ class Refill(Hooks):
 
     def _different(self, slot: Slot, looks: tuple[Any, ...], site: Site) -> CheckpointError:
         what = "Recomputed values for the following tensors have different " + (
-            "values (checksums)" if looks[:3] == slot.looks[:3] else "metadata")
+            "values (checksums)" if looks[:2] == slot.looks[:2] else "metadata")
         return CheckpointError(
             f"torch.utils.checkpoint: {what} than during the forward pass: save {slot.index} of "
             f"{slot.site.owner or 'level 0'}, {slot.site.name} of {slot.site.node}, was {_text(slot.looks)}; the "
@@ -308,4 +304,4 @@ class Refill(Hooks):
 
 
 def _text(looks: tuple[Any, ...]) -> str:
-    return f"{looks[1]}{list(looks[0])} on {looks[2]}"
+    return f"{looks[1].dtype}{list(looks[0])} on {looks[1].device}"

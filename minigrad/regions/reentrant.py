@@ -27,10 +27,10 @@ from .region import Region
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ..graph.node import Edge
     from ..interpreters.base import Interpreter
     from ..storage import Storage
 
-Edge = tuple[Any, int]
 TENSOR = object()
 """Where a tensor stood among the arguments."""
 LOST: WeakSet[Any] = WeakSet()
@@ -176,8 +176,7 @@ class Reads(Watcher):
 def _cut(roots: list[Any], began: int, ends: dict[Edge, Tensor]) -> None:
     """Let every edge of the graph recorded since `began` that leads out of it lead to the end that stands for it."""
     for node in engine.reachable(roots, since=began)[0]:
-        edges = [_end(target, nr, began, ends) for target, nr in zip(node.targets, node.numbers, strict=True)]
-        node.targets, node.numbers = tuple([target for target, _ in edges]), tuple([nr for _, nr in edges])
+        node.edges = [_end(target, nr, began, ends) for target, nr in node.edges]
 
 
 def _end(target: Any, nr: int, began: int, ends: dict[Edge, Tensor]) -> Edge:

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from ..autograd.engine import Run
     from ..graph.saved import Hooks
     from ..interpreters.base import Interpreter
     from ..storage import Storage
+
+
+NOTHING = nullcontext()
 
 
 class Region:
@@ -30,7 +34,7 @@ class Region:
 
     def __init__(self, *, preserve_rng_state: bool, around: AbstractContextManager[Any] | None = None) -> None:
         self.context = copy_context()
-        self.around = around or nullcontext()
+        self.around = around or NOTHING
         """What is entered around a recomputation."""
         self.ended: int | None = None
         """The moment its forward ended; until then an inner backward may ask for a recomputation."""
@@ -52,16 +56,19 @@ class Region:
         """Who must watch a recomputation that begins now: nobody, where nothing at all was written to since the forward."""
         return () if self.ended is None or WRITES.latest < self.ended else (Reader(self, began),)
 
-    def again(self, began: int, run: Callable[[], Any], hooks: Hooks | None, *logs: Watcher) -> Any:
-        """Call `run` as the forward was called, its saves going to `hooks`. [NOTE recompute-under-the-same-state]"""
+    def again(self, began: int, call: Callable[[], Any], hooks: Hooks | None, *logs: Watcher, run: Run | None = None) -> Any:
+        """Call it as the forward was called, for a backward run, its saves going to `hooks`.
+
+        [NOTE recompute-under-the-same-state]
+        """
         now = current()
         watchers = (*self.readers(began), *logs, *now.watchers)
 
         def inside() -> Any:
             captured = current()
-            with using(captured._replace(hooks=hooks, run=None, recomputing=began, streams=self.streams(captured.streams),
+            with using(captured._replace(hooks=hooks, run=run, recomputing=began, streams=self.streams(captured.streams),
                                          device_streams=now.device_streams, regions=(), watchers=watchers)), self.around:
-                return run()
+                return call()
 
         try:
             return self.context.copy().run(inside)

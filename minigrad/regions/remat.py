@@ -14,7 +14,6 @@ Upstream: nothing; in torch the backward of a region saves plainly.  JAX's remat
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from .. import tree
@@ -26,19 +25,16 @@ from ..ops.inplace import set_edge
 from ..state import current, show, using
 from ..tensor import Tensor, next_number
 from .recompute import Frame, Refill, records
-from .region import Region
+from .region import NOTHING, Region
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from ..graph.node import Edge
     from ..graph.saved import Hooks, Site
     from ..interpreters.base import Interpreter
     from .recompute import Slot
-
-Edge = tuple[Any, int]
-"""A node or a leaf, and an output number."""
-
 
 def every(frame: Frame, args: tuple[Any, ...], kwargs: dict[str, Any], within: AbstractContextManager[Any]) -> Any:
     """Run a region for the first time, and cut off what each level recorded."""
@@ -85,7 +81,7 @@ def _edges(ends: list[Tensor]) -> list[Edge]:
 
 def _border(nodes: list[Node], began: int) -> list[Edge]:
     """The edges that lead from the nodes of a region out of it, or to a leaf, each once."""
-    return list({(target, nr): None for node in nodes for target, nr in zip(node.targets, node.numbers, strict=True)
+    return list({(target, nr): None for node in nodes for target, nr in node.edges
                  if type(target) is Tensor or target.number < began})
 
 
@@ -109,7 +105,7 @@ class RegionNode(Node):
         self.frame = frame
         self.slots = frame.alive(owner)
         self.owner = owner
-        self.targets, self.numbers = zip(*border, strict=True)
+        self.edges = border
         self.number = next_number()
         self.hooks = None
         self.metas = None
@@ -122,7 +118,7 @@ class RegionNode(Node):
         if self.frame is None:
             raise already_freed(self.name())
         cts = {nr: ct for nr, ct in enumerate([ct] if self.outs == 1 else ct) if ct is not None}
-        border = list(zip(self.targets, self.numbers, strict=True))
+        border = list(self.edges)
         asked = [edge for edge in border if wanted is None or edge[0] in wanted]
         back = _backward(self.frame, self.owner, self.slots, self.outs, border, list(cts), asked, create_graph=create_graph)
         found = dict(zip(asked, _as_region(self.frame, back, *cts.values()), strict=True))
@@ -163,9 +159,9 @@ def _as_region(like: Frame, function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
     with using(state._replace(run=None)):  # what a run has recomputed does not outlive it
         region = Region(preserve_rng_state=like.region.draws is not None)
-    frame = Frame(function, (args, {}), state, region, determinism_check=like.check, debug=like.debug,
+    frame = Frame(function, args, {}, state, region, determinism_check=like.check, debug=like.debug,
                   early_stop=like.early_stop, edges=True)
-    return every(frame, args, {}, nullcontext())
+    return every(frame, args, {}, NOTHING)
 
 
 class Recording(Refill):

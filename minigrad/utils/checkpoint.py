@@ -8,7 +8,6 @@ Source: torch.utils.checkpoint.
 from __future__ import annotations
 
 import functools
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, Refusal, one_of
@@ -16,7 +15,7 @@ from ..regions import policies as checkpoint_policies
 from ..regions.policies import CheckpointPolicy, SelectiveCheckpointContext, checkpoint_name
 from ..regions.recompute import Frame, records
 from ..regions.reentrant import CheckpointFunction, check_backward_validity, detach_variable, reentrant
-from ..regions.region import Region
+from ..regions.region import NOTHING, Region
 from ..regions.remat import every
 from ..regions.selective import create_selective_checkpoint_contexts, knowing_arguments
 from ..state import current
@@ -33,7 +32,7 @@ __all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "GraphEx
 
 def noop_context_fn() -> tuple[Any, Any]:
     """Return two contexts that do nothing, for `context_fn`.  Source: torch.utils.checkpoint.noop_context_fn."""
-    return nullcontext(), nullcontext()
+    return NOTHING, NOTHING
 
 
 def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reentrant: bool = False,
@@ -72,7 +71,7 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
         raise Refusal(state.hooks_disabled)
     region = Region(preserve_rng_state=preserve_rng_state, around=again)
     run = function if context_fn is noop_context_fn else knowing_arguments(function)
-    frame = Frame(run, (args, kwargs), state, region, determinism_check=determinism_check, edges=remat == "every",
+    frame = Frame(run, args, kwargs, state, region, determinism_check=determinism_check, edges=remat == "every",
                   debug=debug if state.checkpoint_debug is None else state.checkpoint_debug,
                   early_stop=early_stop if state.early_stop is None else state.early_stop)
     return (every if remat == "every" else Frame.run)(frame, args, kwargs, forward)

@@ -133,7 +133,7 @@ def nodes_in_depth_first_order():
             node = todo.pop()
             if type(node) is not tensor.Tensor and node not in order:
                 order[node] = None
-                todo.extend(reversed(node.targets))
+                todo.extend(reversed([target for target, _ in node.edges]))
         return list(reversed(order)), ends
     return replaced(engine, reachable=walk)
 
@@ -297,7 +297,7 @@ def inputs_of_every_level():
 
 def arguments_with_edges():
     """The arguments of a recomputation are those of the forward, with their edges."""
-    return replaced(recompute, _fresh=lambda x, edges: x)
+    return replaced(recompute, _kept=lambda x, state, edges: lambda asking: x)
 
 
 def captured_tensors_unchecked():

@@ -265,7 +265,7 @@ def test_two_copies_are_asked_for_ahead_in_backward_order():
     node = y.grad_fn
     while hasattr(node, "saved"):
         saves.append(node.saved[0].packed[0].copy)
-        node = node.targets[0]
+        node = node.target
     node = y.grad_fn
     back = node._saved_self
     assert [copy.coming is not None for copy in saves] == [False, True, True, False, False, False]
