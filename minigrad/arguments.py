@@ -18,10 +18,12 @@ Argnums = int | tuple[int, ...]
 # ---------------------------------------------------------------- which arguments
 def positions(argnums: Argnums, n: int) -> tuple[int, ...]:
     """The argument positions, not negative.  Raises UsageError where there is no such argument, or twice the same."""
-    if not isinstance(argnums, (int, tuple)):
+    if isinstance(argnums, int):
+        return (_position(argnums, n),)
+    if not isinstance(argnums, tuple):
         msg = f"argnums must be int or Tuple[int, ...], got: {type(argnums)}"
         raise UsageError(msg)
-    found = tuple([_position(i, n) for i in (argnums if isinstance(argnums, tuple) else (argnums,))])
+    found = tuple([_position(i, n) for i in argnums])
     if not found:
         msg = "argnums must be non-empty"
         raise UsageError(msg)
@@ -44,7 +46,7 @@ def _position(i: Any, n: int) -> int:
 def chosen(args: tuple[Any, ...], argnums: Argnums, *, as_tuple: bool = False) -> Any:
     """The arguments at argnums: one, or a tuple."""
     found = tuple([args[i] for i in positions(argnums, len(args))])
-    return found if isinstance(argnums, tuple) or as_tuple else found[0]
+    return found[0] if isinstance(argnums, int) and not as_tuple else found
 
 
 def replaced(args: tuple[Any, ...], argnums: Argnums, new: Any) -> tuple[Any, ...]:

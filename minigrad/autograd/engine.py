@@ -31,17 +31,13 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One backward run of a level; recomputed values live as long as it does. [NOTE recomputed-values-live-once]
+    """What a program asks for at once; recomputed values live as long as it does. [NOTE recomputed-values-live-once]"""
 
-    partial: whether a program, and not another run, asked for the gradients of some inputs only.
-    """
+    __slots__ = ("__weakref__", "_tables")
+    owner: Interpreter | None = None
+    partial = False
 
-    __slots__ = ("__weakref__", "_tables", "owner", "partial", "walk")
-
-    def __init__(self, owner: Interpreter | None = None, walk: Walk | None = None, *, partial: bool = False) -> None:
-        self.owner = owner
-        self.walk = walk
-        self.partial = partial
+    def __init__(self) -> None:
         self._tables: dict[ref[Any], dict[Any, dict[int, Any]]] = {}
 
     def tables(self, frame: Any) -> dict[Any, dict[int, Any]]:
@@ -56,9 +52,7 @@ class Run:
 
     def reaches(self, target: Any) -> bool:
         """Whether a cotangent is still to come to a node, or a leaf."""
-        walk = self.walk
-        return walk is not None and (walk.wanted is None or target in walk.wanted) and (
-            target in walk.consumers or target in walk.nodes)
+        return False
 
     def forget(self) -> None:
         """Drop what was not handed out."""
@@ -78,7 +72,7 @@ def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
     while todo:
         node = todo.pop()
         nodes.append(node)
-        for target in [target for target, _ in node.edges] if node.more else (node.target,):
+        for target in (node.target, *[target for target, _ in node.more]) if node.more else (node.target,):
             if type(target) is Tensor:
                 leaves[target] = leaves.get(target, 0) + 1
             elif target not in seen and target.number > since:
@@ -130,12 +124,14 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     return found
 
 
-class Walk:
-    """Cotangents on their way: what has arrived at each target, keyed by the target, or (target, nr) for later outputs."""
+class Walk(Run):
+    """One backward of a level: what has arrived at each target, keyed by the target, or (target, nr) for later outputs."""
 
-    __slots__ = ("accumulates", "arrived", "captured", "consumers", "create_graph", "edges", "nodes", "retain_graph", "special",
-                 "wanted")
+    __slots__ = ("accumulates", "arrived", "captured", "consumers", "create_graph", "edges", "nodes", "owner", "partial",
+                 "retain_graph", "special", "wanted")
 
+    partial: bool
+    """Whether a program, and not another backward, asked for the gradients of some inputs only."""
     consumers: dict[Tensor, int]
     """Of each leaf, how many edges are still to come: it accumulates as soon as there is none."""
     wanted: set[Any] | None
@@ -143,6 +139,7 @@ class Walk:
 
     def __init__(self, nodes: list[Node], leaves: dict[Tensor, int], edges: list[tuple[Any, int]] | None, *,
                  create_graph: bool, retain_graph: bool) -> None:
+        super().__init__()
         self.nodes, self.consumers = nodes, leaves
         self.edges = set(edges or ())
         self.special = {target for target, _ in self.edges}
@@ -159,8 +156,9 @@ class Walk:
         """Start from the roots and go, with the level recording or not."""
         state = current()
         off = state.grad_off - {owner} if self.create_graph else state.grad_off | {owner}
-        run = Run(owner, self, partial=not self.accumulates and state.run is None)
-        with using(state._replace(grad_off=off, ahead=(), run=run)):
+        self.owner = owner
+        self.partial = not self.accumulates and state.run is None
+        with using(state._replace(grad_off=off, ahead=(), run=self)):
             for target, nr, ct in roots:
                 if not self.create_graph and ct.owner is owner:
                     ct = below(ct)  # noqa: PLW2901
@@ -168,6 +166,9 @@ class Walk:
                     storage_of(ct)  # the caller may know this memory
                 self.arrive(target, nr, ct)
             self.go()
+
+    def reaches(self, target: Any) -> bool:
+        return (self.wanted is None or target in self.wanted) and (target in self.consumers or target in self.nodes)
 
     def arrive(self, target: Any, nr: int, ct: Tensor) -> None:
         """Add a cotangent to what has already arrived there."""
@@ -187,7 +188,7 @@ class Walk:
         while nodes:
             node = nodes.pop()
             ct = arrived.pop(node, None) if node.outs == 1 else self._outputs(node)
-            if on_arrays and type(ct) is Tensor and ct.kind.fast and ct.node is None:
+            if on_arrays and nodes and node.target is nodes[-1] and type(ct) is Tensor and ct.kind.fast and ct.node is None:
                 node, ct = self._straight(node, ct)
             if ct is None:
                 grads = None
@@ -207,7 +208,7 @@ class Walk:
                 if type(target) is Tensor:
                     self._came(target)
                 continue
-            for (target, nr), ct in zip(node.edges, grads or repeat(None), strict=False):
+            for (target, nr), ct in zip(((node.target, node.nr), *node.more), grads or repeat(None), strict=False):
                 if ct is not None and (wanted is None or target in wanted):
                     key = (target, nr) if nr else target
                     arrived[key] = arrived[key] + ct if key in arrived else ct

@@ -20,22 +20,10 @@ FIRST = (0,)
 """The output numbers of one edge to a first output, and the reads of a rule that reads one saved tensor."""
 
 
-class Plans(dict[int, "Plan"]):
-    """The plans of a row, by which of its inputs require grad: a bit for each, below a leading 1; each is made once."""
-
-    def __init__(self, op: Op) -> None:
-        super().__init__()
-        self.op = op
-
-    def __missing__(self, needs: int) -> Plan:
-        made = self[needs] = Plan(self.op, tuple(bit == "1" for bit in bin(needs)[3:]))
-        return made
-
-
 class Plan:
     """A row seen from its inputs that require grad: what to save, which formulas to run, and on what."""
 
-    __slots__ = ("arrays", "joint", "keeps_input", "lean", "needs", "one", "op", "origins", "places", "saves", "steps")
+    __slots__ = ("alone", "arrays", "crossed", "joint", "lean", "needs", "one", "op", "origins", "places", "saves", "steps")
 
     def __init__(self, op: Op, needs: tuple[bool, ...]) -> None:
         self.op = op
@@ -59,7 +47,9 @@ class Plan:
         self.places = tuple((None, int(name[3:] or 0)) if name[0] == "o" else (int(name[1:]), 0) for name in self.saves)
         # of each save: the place of its own edge among the node's, None where it has none, "out" where it is the node's output
         self.origins = tuple("out" if i is None else active.index(i) if needs[i] else None for i, _ in self.places)
-        self.keeps_input = self.places == ((0, 0),)
+        # of a single save: which input it is, or the number of inputs; and whether there are two, crossed, as of a product
+        self.alone = None if len(self.places) != 1 else len(needs) if self.places[0][0] is None else self.places[0][0]
+        self.crossed = self.places == ((1, 0), (0, 0))
         self.arrays = on_arrays(self.steps) if op.elementwise else None
         # the rule on arrays, where it is one and reads what is saved or nothing: most of a chain
         alone = self.arrays is not None and len(self.arrays) == 1 and len(self.saves) < 2 and self.arrays[0]

@@ -76,8 +76,8 @@ class OpNode(Node):
         plan = self.plan
         values: list[Any] = [None] * len(plan.saves)
         grads: list[Any] = []
-        for (target, _), step in zip(self.edges, plan.steps, strict=False):
-            if step is None or (wanted is not None and not plan.joint and target not in wanted):
+        for k, step in enumerate(plan.steps):
+            if step is None or (wanted is not None and not plan.joint and self.edges[k][0] not in wanted):
                 grads.append(None)
                 continue
             function, sources = step
@@ -158,8 +158,11 @@ def _on_arrays(ct: Tensor, rules: tuple[Any, ...], saved: tuple[Any, ...]) -> li
             return None
         else:
             values.append(kept.unpack().value)
-    made = [rule(ct.value, *[values[k] for k in reads]) for rule, reads in rules]
-    return [ct if m is ct.value else like(ct, m) for m in made]
+    grads, array = [], ct.value
+    for rule, reads in rules:
+        made = rule(array, values[reads[0]]) if len(reads) == 1 else rule(array, *[values[k] for k in reads])
+        grads.append(ct if made is array else like(ct, made))
+    return grads
 
 
 def already_freed(name: str) -> UsageError:
@@ -192,7 +195,7 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
             needs |= 1
             edges.append((x, 0) if x.node is LEAF else (x.node, x.nr))
     node.edges = edges
-    node.plan = plan = op.plans[needs]
+    node.plan = plan = op.plans.get(needs) or op.plan(needs)
 
     if op.outs == 1:
         node.outs = 1
@@ -220,7 +223,7 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, stat
     """`record` for an elementwise op of one tensor, which requires grad, with nobody watching. [NOTE fast-path]"""
     node = OpNode()
     node.owner = owner
-    node.plan = plan = op.plans[UNARY]
+    node.plan = plan = op.plans.get(UNARY) or op.plan(UNARY)
     node.params = NO_PARAMS
     node.number = next_number()
     node.hooks = None
@@ -237,11 +240,11 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, stat
     if not plan.places:
         node.held = ()
     elif state.hooks is not None:
-        node.held = save(owner, x if plan.keeps_input else out, op.node_name, plan.saves[0], state, node)
+        node.held = save(owner, out if plan.alone else x, op.node_name, plan.saves[0], state, node)
     elif owner is None:
-        node.held = keep_base(x if plan.keeps_input else out)
+        node.held = keep_base(out if plan.alone else x)
     else:
-        value = (x if plan.keeps_input else out).value
+        value = (out if plan.alone else x).value
         node.held = keep_base(value) if value.owner is None and value.node is None else keep(value)
     return out
 
@@ -263,14 +266,15 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
         node.target, node.nr = (x, 0) if a is LEAF else (a, x.nr)
         node.more = ((y, 0) if b is LEAF else (b, y.nr),)
     node.owner = owner
-    node.plan = plan = op.plans[needs]
+    node.plan = plan = op.plans.get(needs) or op.plan(needs)
     node.params = NO_PARAMS
     node.number = next_number()
     node.hooks = None
     node.shapes = None
-    shape, dtype = out.shape, out.kind.dtype
-    node.metas = None if (type(x) is not Tensor or (x.shape == shape and x.kind.dtype is dtype)) and (
-        type(y) is not Tensor or (y.shape == shape and y.kind.dtype is dtype)) else _metas(plan, (x, y), out)
+    shape = out.shape
+    alike = type(x) is Tensor and x.shape == shape and x.kind.dtype is out.kind.dtype and (
+        type(y) is not Tensor or (y.kind is x.kind and y.shape == shape))
+    node.metas = None if alike else _metas(plan, (x, y), out)
     node.outs = 1
     if owner is None:
         out.node = node
@@ -279,11 +283,13 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
         out = wrapper(owner, out, node)
     if state.hooks is not None:
         node.held = _saved(op, owner, (x, y), out, plan, state, node)
-    elif len(plan.places) == 1:
-        i = plan.places[0][0]
-        node.held = _kept(owner, x if i == 0 else y if i == 1 else out)
+    elif plan.alone is not None:
+        kept = (x, y, out)[plan.alone]
+        node.held = keep_base(kept) if owner is None and type(kept) is Tensor else _kept(owner, kept)
+    elif plan.crossed:
+        node.held = _kept(owner, y), _kept(owner, x)
     else:
-        node.held = tuple([_kept(owner, x if i == 0 else y if i == 1 else out) for i, _ in plan.places])
+        node.held = tuple([_kept(owner, out if i is None else (x, y)[i]) for i, _ in plan.places])
     return out
 
 
