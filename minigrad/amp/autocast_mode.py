@@ -26,20 +26,29 @@ if TYPE_CHECKING:
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
+_PRODUCTS = ("addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+             "linear matmul mm prelu scaled_dot_product_attention vecdot")
+_LOSSES = ("binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy hinge_embedding_loss huber_loss "
+           "kl_div l1_loss margin_ranking_loss mse_loss nll_loss poisson_nll_loss smooth_l1_loss "
+           "soft_margin_loss triplet_margin_loss")
 _CPU = {
-    "lower": "addmm baddbmm bmm linear matmul mm scaled_dot_product_attention",
-    "float32": "binary_cross_entropy binary_cross_entropy_with_logits huber_loss kl_div l1_loss mse_loss nll_loss prod "
-               "smooth_l1_loss trace",
+    "lower": _PRODUCTS,
+    "float32": f"{_LOSSES} adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cholesky cholesky_ex "
+               "cholesky_inverse cholesky_solve cond eig eigh eigvals eigvalsh fft fft2 fftn geqrf hfft "
+               "householder_product ifft ifft2 ifftn ihfft inv inv_ex inverse irfft irfft2 irfftn lstsq lu_solve "
+               "matrix_rank max_pool3d nanquantile orgqr ormqr pinverse polar prod qr quantile rfft rfft2 rfftn "
+               "solve svd svdvals tensorinv tensorsolve trace triangular_solve view_as_complex",
     "widest": "cat concat concatenate index_copy stack",
 }
 _CUDA = {
-    "lower": f"{_CPU['lower']} mv",
-    "float32": f"{_CPU['float32']} acos asin cosh cosine_similarity cross_entropy cumprod cumsum exp expm1 group_norm "
-               "layer_norm log log10 log1p log2 log_softmax logsumexp matrix_norm norm pow reciprocal rsqrt sinh softmax "
-               "softmin softplus sum tan vector_norm __rpow__ __rtruediv__",
-    "widest": "addcdiv addcmul atan2 cat concat concatenate dot index_put scatter_add stack tensordot vdot",
+    "lower": f"{_PRODUCTS} addmv addr einsum multi_dot mv",
+    "float32": f"{_LOSSES} acos asin cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 group_norm interpolate "
+               "layer_norm log log10 log1p log2 log_softmax logsumexp matrix_norm norm pow prod reciprocal "
+               "renorm rms_norm rsqrt sinh softmax softmin softplus sum tan vector_norm __rpow__ __rtruediv__",
+    "widest": "addcdiv addcmul atan2 cross dot index_put scatter_add tensordot vdot",
+    "refused": "binary_cross_entropy",
 }
-_COMPOSITES = frozenset({"column_stack", "cross_entropy", "dstack", "einsum", "hstack", "kron", "normalize", "tensordot",
+_COMPOSITES = frozenset({"column_stack", "dstack", "einsum", "hstack", "kron", "normalize", "tensordot",
                          "vstack"})
 """Of the calls on no list, those that torch composes of calls; all others are one op to it."""
 
@@ -69,6 +78,10 @@ class Casting(Ahead):
 
     def run(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         policy = _POLICIES[self.device_type][call.__name__]
+        if policy == "refused":
+            msg = (f"{call.__name__} is unsafe to autocast: what precedes it, a sigmoid, may run in {self.lower}. Use "
+                   "binary_cross_entropy_with_logits, or leave autocast for it.")
+            raise UsageError(msg)
         if policy == "widest" and all(x.dtype is self.lower for x in tree.flatten((args, kwargs))[0] if self._concerns(x)):
             return call(*args, **kwargs)
         args, kwargs = self.cast((args, kwargs), self.lower if policy == "lower" else float32)

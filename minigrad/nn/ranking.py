@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..modes import publish
 from ..ops.activation import logsigmoid
 from ..ops.choice import clamp_min, minimum, where
 from ..ops.creation import zeros_like
@@ -141,3 +142,6 @@ def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative
     if swap:
         far = minimum(far, distance(positive, negative))
     return _reduced(clamp_min(margin + near - far, 0), reduction)
+
+
+publish(globals())

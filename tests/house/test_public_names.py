@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import types
 
 import pytest
 import torch
@@ -64,3 +65,11 @@ def test_keywords_are_torchs(where):
 
 def test_version_is_there():
     assert minigrad.__version__
+
+
+@pytest.mark.parametrize("where", ["minigrad", "minigrad.linalg", "minigrad.fft", "minigrad.special", "minigrad.nn.functional"])
+def test_function_modes_are_asked_about_every_function(where):
+    """A row asks by itself; any other function is published (minigrad/modes.py)."""
+    unasked = [name for name, f in NAMESPACES[where].items() if type(f) is types.FunctionType and name != "publish"
+               and not hasattr(f, "op") and not hasattr(f, "__published__")]
+    assert unasked == []

@@ -29,7 +29,7 @@ from minigrad.storage import Storage
 from minigrad.tensor import alias, next_number
 from minigrad.utils import checkpoint
 
-tensor, record = import_module("minigrad.tensor"), import_module("minigrad.graph.record")
+tensor, record, ops = import_module("minigrad.tensor"), import_module("minigrad.graph.record"), import_module("minigrad.op")
 _MISSING = object()
 
 
@@ -85,6 +85,19 @@ def levels_compared_by_number():
     """Two levels are the same where their numbers are, as in torch's DynamicLayer stack."""
     return replaced(Interpreter, __eq__=lambda a, b: isinstance(b, Interpreter) and a.number == b.number,
                     __hash__=lambda a: hash(a.number))
+
+
+def ops_processed_by_the_level_of_the_first_argument():
+    """An op meets the level of its first argument that has one, and not the highest of them."""
+    def first(op, args, params):
+        owners = [x.owner for x in args if isinstance(x, tensor.Tensor) and x.owner in state.current().levels]
+        return owners[0].process(op, args, params) if owners else ops._run(op, args, params, state.current())
+    return replaced(ops, bind=first)
+
+
+def watchers_told_of_the_top_alone():
+    """A watcher is told of an op where it meets the top of the stack, and not at the storeys below."""
+    return replaced(ops, tell=lambda watchers, event, owner, *rest: owner is None or state.tell(watchers, event, owner, *rest))
 
 
 def leaves_cut_off_from_level_0():

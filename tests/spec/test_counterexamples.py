@@ -124,6 +124,28 @@ def test_comparing_levels_by_number_makes_linearize_zero():
         assert slope() == 0.0
 
 
+def test_an_op_that_meets_the_level_of_its_first_argument_loses_the_inner_derivative():
+    """[NOTE who-processes-an-op]  The second derivative of x y y, by y and then by x, is 2y."""
+    def program():
+        return grad(lambda x: grad(lambda y: x * y * y)(t(2.0)))(t(3.0)).item()
+
+    assert program() == 4.0
+    with broken.ops_processed_by_the_level_of_the_first_argument():
+        assert program() == 0.0
+
+
+def test_a_watcher_told_of_the_top_alone_does_not_know_what_ran():
+    """[NOTE the-stack-is-shown] S6.  x x forward, and its two factors backward: three products of arrays."""
+    def products():
+        with watching(OpsByLevel()) as seen:
+            vmap(grad(lambda x: x * x))(t([1.0, 2.0]))
+        return seen.names.get("base", []).count("mul")
+
+    assert products() == 3
+    with broken.watchers_told_of_the_top_alone():
+        assert products() == 0
+
+
 def test_one_grad_mode_for_all_levels_makes_grad_under_no_grad_zero():
     """[NOTE grad-mode-per-level] S3.  Upstream: NOTE [grad and vjp interaction with no_grad], case 1."""
     def program():
@@ -394,7 +416,7 @@ def test_hooks_that_alias_need_the_version_check():
 def test_a_stretch_of_nodes_that_is_not_checked_runs_on_what_was_written():
     """[NOTE fast-path]  d tanh(3 sin x)/dx at 0 is 3; with the saved output overwritten by 2 it would be (1 - 4) 3."""
     def program():
-        x = t(0.0, requires_grad=True)
+        x = t(0.0, device="cpu", requires_grad=True)    # other devices have no stretches
         y = mg.tanh(mg.sin(x) * 3)
         z = y * 1
         with mg.no_grad():

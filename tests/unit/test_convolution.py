@@ -28,7 +28,7 @@ def test_a_module_gives_what_torchs_gives(name, args, options, shape):
     assert [(k, tuple(v.shape)) for k, v in theirs.state_dict().items()] == [(k, v.shape) for k, v in mine.state_dict().items()]
     mine.load_state_dict({k: minigrad.tensor(v.numpy()) for k, v in theirs.state_dict().items()})
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    np.testing.assert_allclose(mine(minigrad.tensor(x)).detach().numpy(), theirs(torch.tensor(x)).detach().numpy(), atol=1e-5)
+    np.testing.assert_allclose(mine(minigrad.tensor(x)).detach().cpu().numpy(), theirs(torch.tensor(x)).detach().numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "args", "options"), [m[:3] for m in MODULES if m[0].startswith("Conv")])
