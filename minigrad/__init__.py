@@ -13,12 +13,14 @@ from math import e as e, inf as inf, nan as nan, pi as pi
 from . import methods as methods
 from .ops.creation import (
     arange as arange, as_tensor as as_tensor, empty as empty, empty_like as empty_like, eye as eye, from_dlpack as from_dlpack,
-    from_numpy as from_numpy, full as full, full_like as full_like, linspace as linspace, ones as ones, ones_like as ones_like,
-    tensor as tensor, zeros as zeros, zeros_like as zeros_like,
+    from_numpy as from_numpy, full as full, full_like as full_like, linspace as linspace, logspace as logspace,
+    ones as ones, ones_like as ones_like, scalar_tensor as scalar_tensor, tensor as tensor, zeros as zeros,
+    zeros_like as zeros_like,
 )
 from .ops.activation import logit as logit, relu as relu, sigmoid as sigmoid, threshold as threshold
 from .ops.choice import (
-    bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_xor as bitwise_xor,
+    bitwise_and as bitwise_and, bitwise_left_shift as bitwise_left_shift, bitwise_right_shift as bitwise_right_shift,
+    bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_xor as bitwise_xor,
     clamp as clamp, clamp_max as clamp_max, clamp_min as clamp_min, clip as clip, eq as eq, ge as ge, gt as gt,
     isfinite as isfinite, isinf as isinf, isnan as isnan, isneginf as isneginf, isposinf as isposinf, isreal as isreal,
     le as le, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or, logical_xor as logical_xor,
@@ -43,7 +45,10 @@ from .ops.gather import (
     gather as gather, index_add as index_add, index_copy as index_copy, index_fill as index_fill,
     index_select as index_select, scatter as scatter, scatter_add as scatter_add, take_along_dim as take_along_dim,
 )
-from .ops.indexing import argwhere as argwhere, masked_fill as masked_fill, nonzero as nonzero
+from .ops.indexing import (
+    argwhere as argwhere, masked_fill as masked_fill, nonzero as nonzero, tril_indices as tril_indices,
+    triu_indices as triu_indices,
+)
 from .ops.norm import norm as norm
 from .ops.complexes import (
     angle as angle, complex as complex, conj_physical as conj_physical, polar as polar, resolve_conj as resolve_conj,
@@ -72,12 +77,13 @@ from .ops.joining import (
     vstack as vstack,
 )
 from .ops.pairs import (
-    copysign as copysign, deg2rad as deg2rad, float_power as float_power, fmax as fmax, fmin as fmin, gcd as gcd,
-    heaviside as heaviside, hypot as hypot, lcm as lcm, ldexp as ldexp, logaddexp as logaddexp, logaddexp2 as logaddexp2,
-    nextafter as nextafter, positive as positive, rad2deg as rad2deg, rsub as rsub,
+    copysign as copysign, deg2rad as deg2rad, float_power as float_power, fmax as fmax, fmin as fmin, frexp as frexp,
+    gcd as gcd, heaviside as heaviside, hypot as hypot, lcm as lcm, ldexp as ldexp, logaddexp as logaddexp,
+    logaddexp2 as logaddexp2, nextafter as nextafter, positive as positive, rad2deg as rad2deg, rsub as rsub,
 )
 from .ops.picking import (
     masked_scatter as masked_scatter, masked_select as masked_select, repeat_interleave as repeat_interleave, take as take,
+    unravel_index as unravel_index,
 )
 from .ops.embedding import constant_pad_nd as constant_pad_nd
 from .ops.pixels import channel_shuffle as channel_shuffle, pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle
@@ -171,9 +177,11 @@ _LATE = {
     "is_anomaly_enabled": ".autograd.anomaly_mode", "is_anomaly_check_nan_enabled": ".autograd.anomaly_mode",
     "inference_mode": ".autograd.inference_mode", "is_inference_mode_enabled": ".autograd.inference_mode",
     "is_inference": ".autograd.inference_mode",
+    "bincount": ".ops.bins", "bucketize": ".ops.bins", "histc": ".ops.bins", "isin": ".ops.bins", "searchsorted": ".ops.bins",
+    "nonzero_static": ".ops.bins", "unique": ".ops.bins", "unique_consecutive": ".ops.bins",
     "scatter_reduce": ".ops.segments", "index_reduce": ".ops.segments",
     "as_strided": ".ops.strides", "as_strided_copy": ".ops.strides", "as_strided_scatter": ".ops.strides",
-    "empty_strided": ".ops.strides", "empty_permuted": ".ops.strides",
+    "resize_as_": ".ops.strides", "empty_strided": ".ops.strides", "empty_permuted": ".ops.strides",
     "selu": ".nn.functional", "selu_": ".nn.functional",
     "autocast": ".amp.autocast_mode", "is_autocast_enabled": ".amp.autocast_mode", "get_autocast_dtype": ".amp.autocast_mode",
 }

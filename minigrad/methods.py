@@ -201,6 +201,12 @@ T.bitwise_and = choice.bitwise_and
 T.bitwise_or = choice.bitwise_or
 T.bitwise_xor = choice.bitwise_xor
 T.bitwise_not = choice.bitwise_not
+T.bitwise_left_shift = T.__lshift__ = choice.bitwise_left_shift
+T.bitwise_right_shift = T.__rshift__ = choice.bitwise_right_shift
+T.__rlshift__ = _reversed(choice.bitwise_left_shift)
+T.__rrshift__ = _reversed(choice.bitwise_right_shift)
+T.__ilshift__ = T.bitwise_left_shift_ = in_place(choice.bitwise_left_shift, "bitwise_left_shift_")
+T.__irshift__ = T.bitwise_right_shift_ = in_place(choice.bitwise_right_shift, "bitwise_right_shift_")
 T.isnan = choice.isnan
 T.isinf = choice.isinf
 T.isfinite = choice.isfinite
@@ -302,6 +308,7 @@ T.logaddexp2 = pairs.logaddexp2
 T.fmax = pairs.fmax
 T.fmin = pairs.fmin
 T.float_power = pairs.float_power
+T.frexp = pairs.frexp
 T.ldexp = pairs.ldexp
 T.deg2rad = pairs.deg2rad
 T.rad2deg = pairs.rad2deg
@@ -454,6 +461,11 @@ T.masked_fill_ = indexing.masked_fill_
 T.masked_select = picking.masked_select
 T.masked_scatter = picking.masked_scatter
 T.nonzero = indexing.nonzero
+T.nonzero_static = _late("nonzero_static", "bins")
+T.unique = _late("unique", "bins")
+T.unique_consecutive = _late("unique_consecutive", "bins")
+T.bincount = _late("bincount", "bins")
+T.histc = _late("histc", "bins")
 T.argwhere = indexing.argwhere
 T.index_add_ = in_place(gather.index_add, "index_add_", reads_input=False)
 T.index_copy_ = in_place(gather.index_copy, "index_copy_", reads_input=False)
@@ -514,6 +526,8 @@ T.dsplit = forms.dsplit
 T.unfold = forms.unfold
 T.as_strided = _late("as_strided", "strides")
 T.as_strided_ = in_place_view(_late("as_strided", "strides"), "as_strided_")
+T.resize_ = _late("resize_", "strides")
+T.resize_as_ = _late("resize_as_", "strides")
 T.as_strided_scatter = _late("as_strided_scatter", "strides")
 T.new_empty_strided = _late("new_empty_strided", "strides")
 T.select_scatter = forms.select_scatter

@@ -56,6 +56,9 @@ bitwise_or = _truth("bitwise_or", "bitwise_or", refuses=ONLY_INT)
 bitwise_xor = _truth("bitwise_xor", "bitwise_xor", refuses=ONLY_INT)
 bitwise_not = _truth("bitwise_not", "invert", refuses=ONLY_INT)
 
+bitwise_left_shift = _truth("bitwise_left_shift", "left_shift", refuses={**ONLY_INT, BOOL: ""})
+bitwise_right_shift = _truth("bitwise_right_shift", "right_shift", refuses={**ONLY_INT, BOOL: ""})
+
 isnan = _truth("isnan", "isnan", promote=None)
 isinf = _truth("isinf", "isinf", promote=None)
 isfinite = _truth("isfinite", "isfinite", promote=None)

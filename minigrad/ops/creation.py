@@ -61,13 +61,21 @@ _arange = _making("arange", _arange_kernel)
 
 
 def _linspace_kernel(xp: Any, d: Any, start: Any, end: Any, steps: int) -> Any:
-    """Of ints, the ends without their fractions, and what lies between without its own."""
-    if d.kind in "iu":
-        start, end = int(start), int(end)
-    return xp.linspace(start, end, steps).astype(d)
+    """Of ints, what lies between the ends is without its own fraction."""
+    return xp.linspace(*_ends(d, start, end), steps).astype(d)
+
+
+def _ends(d: Any, start: Any, end: Any) -> tuple[Any, Any]:
+    """Of ints, the ends without their fractions."""
+    return (int(start), int(end)) if d.kind in "iu" else (start, end)
 
 
 _linspace = _making("linspace", _linspace_kernel)
+def _logspace_kernel(xp: Any, d: Any, start: Any, end: Any, steps: int, base: float) -> Any:
+    return xp.power(base, xp.linspace(*_ends(d, start, end), steps)).astype(d)
+
+
+_logspace = _making("logspace", _logspace_kernel)
 _eye = _making("eye", lambda xp, d, n, m: xp.eye(n, m, dtype=d))
 
 
@@ -210,6 +218,23 @@ def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None
     start, end = (v.detach().item() if isinstance(v, Tensor) else v for v in (start, end))
     return _finish(_linspace(start=start, end=end, steps=steps, dtype=dtype or current().default_dtype, device=_device(device)),
                    requires_grad)
+
+
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: dtype | None = None,
+             device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
+    """Powers of the base, to evenly spaced exponents from start to end, both included.  Source: torch.logspace."""
+    if steps < 0:
+        msg = "number of steps must be non-negative"
+        raise UsageError(msg)
+    start, end = (v.detach().item() if isinstance(v, Tensor) else v for v in (start, end))
+    return _finish(_logspace(start=start, end=end, steps=steps, base=float(base), dtype=dtype or current().default_dtype,
+                             device=_device(device)), requires_grad)
+
+
+def scalar_tensor(s: Any, *, dtype: dtype | None = None, device: str | Device | None = None,
+                  requires_grad: bool = False) -> Tensor:
+    """A 0-d tensor of one number, in the default dtype.  Source: torch.scalar_tensor."""
+    return tensor(s, dtype=dtype or current().default_dtype, device=device, requires_grad=requires_grad)
 
 
 def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: str | Device | None = None,

@@ -12,20 +12,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import INT, bool_
+from ..dtypes import INT, bool_, int64
 from ..errors import Refusal, UsageError
 from ..op import OpFunction, row
 from ..state import show
 from ..tensor import Tensor
 from .batching import elementwise, rank, to_front
-from .creation import arange, new_zeros, zeros_like
+from .creation import arange, new_zeros, ones, zeros_like
 from .inplace import in_place
-from .joining import unbind
-from .shape import movedim, reshape, sum_to
+from .joining import stack, unbind
+from .shape import movedim, reshape, sum_to, tril, triu
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from ..backend import Device
+    from ..dtypes import dtype
     from ..op import Op
     from .batching import Batched, Bdims, Params, Values
 
@@ -67,6 +69,21 @@ def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
 
 
 argwhere = nonzero
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device: str | Device | None = None) -> Tensor:
+    """The indices (2, n) of the lower triangle of a matrix of so many rows and columns.  Source: torch.tril_indices."""
+    return _triangle(tril, row, col, offset, dtype, device)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device: str | Device | None = None) -> Tensor:
+    """The same of the upper triangle.  Source: torch.triu_indices."""
+    return _triangle(triu, row, col, offset, dtype, device)
+
+
+def _triangle(f: Callable[..., Tensor], row: int, col: int, offset: int, dtype: dtype,
+              device: str | Device | None) -> Tensor:
+    return stack(nonzero(f(ones(row, col, device=device), offset), as_tuple=True)).to(dtype)  # type: ignore[no-any-return]
 
 
 def _masked_fill_kernel(xp: Any, x0: Any, x1: Any, x2: Any) -> Any:

@@ -6,9 +6,9 @@ Source: torch; derivatives.yaml.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..dtypes import BOOL, complex128, float64
+from ..dtypes import BOOL, FLOAT, complex128, float64
 from ..errors import UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
@@ -16,7 +16,7 @@ from .batching import elementwise
 from .choice import NO_BOOL_OR_INT, NO_COMPLEX, ONLY_INT, choose
 from .creation import zeros_like
 from .indexing import masked_fill
-from .pointwise import log1p, pow, reciprocal, sgn, sub
+from .pointwise import exp2, log1p, pow, reciprocal, sgn, sub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,6 +99,27 @@ def float_power(x: Any, exponent: Any) -> Tensor:
     wide = complex128 if any(complexes) else float64
     x, exponent = (a.to(wide) if isinstance(a, Tensor) else a for a in (x, exponent))
     return pow(x, exponent)
+
+
+class Frexp(NamedTuple):
+    """What frexp returns.  Source: torch.return_types.frexp."""
+
+    mantissa: Tensor
+    exponent: Tensor
+
+
+_frexp: OpFunction = row(
+    "frexp", lambda xp, x0: xp.frexp(x0), saves=("out1",), outs=2, batch=elementwise,
+    vjp=(lambda ct, out1: ct[0] / exp2(out1.to(ct[0].dtype)),),
+    jvp=lambda dx, out1: (dx[0] / exp2(out1.to(dx[0].dtype)), None))
+
+
+def frexp(x: Tensor) -> Frexp:
+    """x as mantissa * 2 ** exponent, the mantissa in [1/2, 1).  Source: torch.frexp."""
+    if x.dtype.category != FLOAT:
+        msg = f"torch.frexp() only supports floating-point dtypes, but got {x.dtype}"
+        raise UsageError(msg)
+    return Frexp(*_frexp(x))
 
 
 def ldexp(x: Tensor, other: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import bool_, int64
+from ..dtypes import FLOAT, bool_, int64
 from ..errors import UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
@@ -15,12 +15,15 @@ from .batching import along_dim, to_front
 from .creation import new_zeros, zeros_like
 from .gather import index_select, scatter_add_at
 from .indexing import index_batch, masked_fill, no_batch, put_at
+from .pointwise import floor_divide
 from .rearrange import broadcast_tensors, contiguous
 from .scan import cumsum
 from .shape import expand, normal_dim, reshape, unsqueeze
 from .special import repeated
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..op import Op
     from .batching import Batched, Bdims, Params, Values
 
@@ -56,6 +59,22 @@ def take(x: Tensor, index: Tensor) -> Tensor:
         msg = f"take(): Expected a long tensor for index, but got {index.dtype}"
         raise UsageError(msg)
     return _take(x, index)  # type: ignore[no-any-return]
+
+
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Of positions in a flat tensor the indices into its shape, a tensor for each dimension.  Source: torch.unravel_index."""
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    if indices.dtype.category >= FLOAT or indices.dtype is bool_:
+        msg = f"expected 'indices' to be integer dtype, but got {indices.dtype}"
+        raise ValueError(msg)
+    if any(n < 0 for n in extents):
+        msg = f"'shape' cannot have negative values, but got {extents}"
+        raise ValueError(msg)
+    found, rest = [], indices.to(int64)
+    for n in reversed(extents):
+        found.append(rest % n)
+        rest = floor_divide(rest, n)
+    return tuple(reversed(found))
 
 
 # ---------------------------------------------------------------- masks: what comes out, or goes in, in order

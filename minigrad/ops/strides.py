@@ -11,7 +11,7 @@ as_strided_batching_rule in LegacyBatchingRegistrations.cpp.
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..backend import window
@@ -21,7 +21,7 @@ from ..tensor import bottom, storage_of
 from ..views import order_of, root_of, strides_of
 from .batching import to_front
 from .creation import _finish, empty, new_zeros
-from .inplace import embedded
+from .inplace import embedded, in_place_view
 from .layout import clone, contiguous_format
 from .misc import storage_offset as offset_of
 from .shape import permute, varargs
@@ -206,6 +206,27 @@ def as_strided_scatter(x: Tensor, src: Tensor, size: Sequence[int], stride: Sequ
         raise UsageError(msg)
     offset = at - offset_of(x)
     return embedded(x, (lambda whole: _window(whole, shape, strides, offset),), src, order_of(x))
+
+
+_as_strided_in_place = in_place_view(as_strided, "as_strided_")
+
+
+def resize_(x: Tensor, *size: Any) -> Tensor:
+    """`x` becomes contiguous of another shape, from where its memory begins, which must hold it: memory does not grow here.
+
+    Source: torch.Tensor.resize_.
+    """
+    shape = varargs(size)
+    if x.requires_grad:
+        msg = "cannot resize variables that require grad"
+        raise UsageError(msg)
+    strides = tuple(prod(shape[d + 1:]) for d in range(len(shape)))
+    return x if shape == x.shape else _as_strided_in_place(x, shape, strides)
+
+
+def resize_as_(x: Tensor, other: Tensor) -> Tensor:
+    """The same, of the shape of another tensor.  Source: torch.Tensor.resize_as_."""
+    return resize_(x, other.shape)
 
 
 # ---------------------------------------------------------------- tensors whose strides are said

@@ -36,6 +36,8 @@ class Draw:
             return sign * rng.uniform(0.3, 2, self.shape) + 1j * rng.uniform(0.3, 2, self.shape)
         if self.kind in ("real", "number"):
             return sign * rng.uniform(0.3, 2, self.shape)
+        if self.kind == "ascending":
+            return np.sort(rng.uniform(-2, 2, self.shape), -1)
         if self.kind == "between":
             return rng.uniform(*self.more, self.shape)
         if self.kind == "index":
@@ -84,6 +86,10 @@ def cplx(*shape):
 
 def between(low, high, *shape):
     return Draw("between", shape, low, high)
+
+
+def ascending(*shape):
+    return Draw("ascending", shape)
 
 
 def positive(*shape):
@@ -219,6 +225,10 @@ SAMPLES = {
     "strides._as_strided": [((number(3, 4),), WINDOW), ((number(2, 3),), SHARED), ((number(5),), GAPS), ((real(),), NOTHING)],
     "strides._as_strided_backward": [((number(2, 2),), {**WINDOW, "shape": (3, 4)}), ((number(4),), {**SHARED, "shape": (2, 3)}),
                                      ((number(3),), {**GAPS, "shape": (5,)}), ((real(0),), {**NOTHING, "shape": ()})],
+    "bins._searchsorted": [((ascending(5), real(2, 3)), {"side": "left"}), ((ascending(2, 5), real(2, 3)), {"side": "right"})],
+    "pairs._frexp": [((real(2, 3),), {}), ((real(),), {})],
+    "choice.bitwise_left_shift": INTEGERS,
+    "choice.bitwise_right_shift": INTEGERS,
     "segments._scatter_reduce": [
         ((real(3, 4), index(3, 2, 4), real(2, 4)), {"dim": 0, "reduce": reduce, "include_self": include_self})
         for reduce in ("sum", "prod", "mean", "amax", "amin") for include_self in (True, False)],
@@ -519,5 +529,6 @@ DYNAMIC = {"indexing._argwhere": (0,), "picking._masked_select": (1,), "picking.
 """Inputs whose batch is refused: each sample would have a shape of its own."""
 
 NO_INPUTS = {"random._uniform", "random._normal", "random._exponential", "random._integers", "random._permutation", "random._coins",
-             "creation._constant", "creation._full", "creation._arange", "creation._linspace", "creation._eye"}
+             "creation._constant", "creation._full", "creation._arange", "creation._linspace", "creation._logspace",
+             "creation._eye"}
 """Rows without a tensor argument: nothing to differentiate or to batch."""
