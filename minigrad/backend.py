@@ -258,6 +258,8 @@ def array_text(array: Array) -> str:
 
 def is_dense(array: Array) -> bool:
     """Whether the elements fill a block of memory, so that a copy can have the same strides."""
+    if array.flags.c_contiguous:
+        return True
     expected = array.itemsize
     for stride, extent in sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1):
         if stride != expected:

@@ -132,7 +132,8 @@ class using:  # noqa: N801  reads as a statement
 
     def __exit__(self, *error: object) -> None:
         _STATE.set(self.old)
-        watched.discard(self)
+        if watched:
+            watched.discard(self)
 
 
 class level:  # noqa: N801  reads as a statement

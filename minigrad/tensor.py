@@ -184,7 +184,8 @@ class Tensor:
         if self.owner is not None and self.owner.by_hand:
             self.value.requires_grad_(requires_grad)
             return self
-        if self.owner is not None or not all(me.by_hand for me in current().levels):
+        levels = current().levels
+        if self.owner is not None or (levels and not all(me.by_hand for me in levels)):
             msg = ("You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
                    f"inside of a function being transformed ({show()}). A transform says itself what it differentiates: pass "
                    "the tensor to minigrad.func.grad or vjp instead.")
@@ -198,7 +199,7 @@ class Tensor:
             msg = ("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
                    "a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
             raise UsageError(msg)
-        if requires_grad and not self.dtype.differentiable:
+        if requires_grad and not self.kind.dtype.differentiable:
             msg = f"only Tensors of floating point and complex dtype can require gradients, and this one is {self.dtype}."
             raise UsageError(msg)
         self.node = LEAF if requires_grad else None

@@ -66,7 +66,7 @@ def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
               since: int = 0) -> tuple[list[Node], dict[Tensor, int]]:
     """All nodes that the roots lead to, without `fixed` and older ones, oldest first; and the leaves, with edges to each."""
     seen = {*roots, *fixed}
-    todo = [target for target in seen - fixed if type(target) is not Tensor]
+    todo = [target for target in (seen - fixed if fixed else seen) if type(target) is not Tensor]
     nodes: list[Node] = []
     leaves: dict[Tensor, int] = {}
     while todo:
@@ -82,7 +82,7 @@ def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
     return nodes, leaves
 
 
-def _leading_to(inputs: set[Any], nodes: list[Node]) -> tuple[set[Any], list[Node], dict[Tensor, int]]:
+def _leading_to(inputs: frozenset[Any], nodes: list[Node]) -> tuple[set[Any], list[Node], dict[Tensor, int]]:
     """The targets on the way to the inputs, these too; those of `nodes` that are among them, and the leaves as above."""
     wanted, kept = set(inputs), []
     leaves: dict[Tensor, int] = {}
@@ -141,8 +141,8 @@ class Walk(Run):
                  create_graph: bool, retain_graph: bool) -> None:
         super().__init__()
         self.nodes, self.consumers = nodes, leaves
-        self.edges = set(edges or ())
-        self.special = {target for target, _ in self.edges}
+        self.edges = frozenset(edges or ())
+        self.special = frozenset([target for target, _ in self.edges])
         self.accumulates = edges is None
         self.wanted = None
         if edges is not None and not self.consumers.keys() <= self.special:
@@ -160,7 +160,7 @@ class Walk(Run):
         self.partial = not self.accumulates and state.run is None
         with using(state._replace(grad_off=off, ahead=(), run=self)):
             for target, nr, ct in roots:
-                if not self.create_graph and ct.owner is owner:
+                if not self.create_graph and ct.owner is owner and (ct.node is not None or owner is not None):
                     ct = below(ct)  # noqa: PLW2901
                 if ct.owner is None:
                     storage_of(ct)  # the caller may know this memory

@@ -43,9 +43,8 @@ def _root(i: int, output: End, ct: Tensor | None, what: str) -> tuple[Any, int, 
         return target, nr, ct
     if ct is None:
         return target, nr, _one(output, shape, kind)
-    mismatch = mismatched(i, ct.shape, shape)
-    if mismatch:
-        raise UsageError(mismatch)
+    if ct.shape != shape:
+        raise UsageError(mismatched(i, ct.shape, shape))
     if ct.dtype is kind.dtype:
         return target, nr, ct
     if ct.dtype.is_complex != kind.dtype.is_complex:

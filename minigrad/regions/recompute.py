@@ -215,7 +215,6 @@ class Stop(BaseException):
     """All that is needed is there.  Not an Exception, so that the region's own handlers let it pass. [NOTE early-stop]"""
 
     def __init__(self, refill: Refill) -> None:
-        super().__init__()
         self.refill = refill
 
 
