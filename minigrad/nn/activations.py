@@ -1,4 +1,4 @@
-"""Modules of one function of one tensor.  Source: torch.nn.modules.activation, dropout, flatten."""
+"""Modules of one function of one tensor.  Source: torch.nn.modules.activation, torch.nn.modules.flatten."""
 
 from __future__ import annotations
 
@@ -140,24 +140,6 @@ class LogSoftmax(_Along):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.log_softmax(x, self.dim)
-
-
-class Dropout(Module):
-    """In training, elements are 0 with probability p and the others grow by 1 / (1 - p).  Source: torch.nn.Dropout."""
-
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        if not 0 <= p <= 1:
-            msg = f"dropout probability has to be between 0 and 1, but got {p}"
-            raise ValueError(msg)
-        self.p = p
-        self.inplace = inplace
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Flatten(Module):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..ops.convolution import tupled
 from ..ops.creation import empty
@@ -126,60 +126,3 @@ class ConvTranspose3d(_ConvTranspose):
     """Of (N, C, D, H, W).  Source: torch.nn.ConvTranspose3d."""
 
     rank = 3
-
-
-# ---------------------------------------------------------------- pooling
-class MaxPool2d(Module):
-    """The largest element of each window.  Source: torch.nn.MaxPool2d."""
-
-    def __init__(self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0, dilation: Extent = 1,
-                 return_indices: bool = False, ceil_mode: bool = False) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
-
-    def forward(self, x: Tensor) -> Any:
-        return F.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
-
-    def extra_repr(self) -> str:
-        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
-                f"ceil_mode={self.ceil_mode}")
-
-
-class AvgPool2d(Module):
-    """The mean of each window.  Source: torch.nn.AvgPool2d."""
-
-    def __init__(self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0, ceil_mode: bool = False,
-                 count_include_pad: bool = True, divisor_override: int | None = None) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
-                            self.divisor_override)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class AdaptiveAvgPool2d(Module):
-    """The mean of each of output_size windows.  Source: torch.nn.AdaptiveAvgPool2d."""
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(x, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"

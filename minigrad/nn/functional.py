@@ -6,16 +6,15 @@ Source: torch.nn.functional.
 from __future__ import annotations
 
 import warnings
-from math import inf, prod, sqrt
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..autograd.grad_mode import no_grad
-from ..dtypes import FLOAT, bool_, float16, float32, int64, uint8
+from ..dtypes import FLOAT, float16, float32, int64, uint8
 from ..errors import UsageError
 from ..modes import publish
 from ..ops import activation, loss, pieces
 from ..ops.activation import gelu, logsigmoid, sigmoid, softplus
-from ..ops.attention import attention, safe_softmax
 from ..ops.choice import clamp_min
 from ..ops.convolution import (
     conv1d,
@@ -27,15 +26,17 @@ from ..ops.convolution import (
     fold,
     unfold,
 )
-from ..ops.creation import ones, zeros
-from ..ops.embedding import embedding, pad
+from ..ops.distances import pdist
+from ..ops.embedding import embedding, embedding_bag, pad
 from ..ops.gather import index_select
+from ..ops.grid import affine_grid, grid_sample
 from ..ops.indexing import masked_fill
 from ..ops.inplace import copy_, in_place
-from ..ops.linalg import addmm, broadcast_shapes, matmul
+from ..ops.joining import cat, split
+from ..ops.linalg import broadcast_shapes
 from ..ops.norm import vector_norm
 from ..ops.normalization import batch_norm, group_norm, layer_norm
-from ..ops.picking import one_hot, repeat_interleave
+from ..ops.picking import one_hot
 from ..ops.pieces import glu, hardshrink, prelu, softshrink, tanhshrink
 from ..ops.pixels import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ..ops.pointwise import abs as absolute
@@ -57,42 +58,58 @@ from ..ops.pooling import (
     upsample_bilinear,
     upsample_nearest,
 )
-from ..ops.products import pairwise_distance
-from ..ops.random import coins
-from ..ops.rearrange import broadcast_tensors, is_contiguous, repeat
+from ..ops.products import bilinear, linear, pairwise_distance
+from ..ops.rearrange import broadcast_tensors, repeat
 from ..ops.reduction import mean
 from ..ops.reduction import sum as sum_over
-from ..ops.shape import expand, reshape, t, transpose, tril
+from ..ops.shape import expand, reshape
 from ..ops.softmax import log_softmax, softmax, softmin
+from ..ops.windows import (
+    local_response_norm,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from ..utils.checkpoint import checkpoint
+from .heads import multi_head_attention_forward, scaled_dot_product_attention
+from .noise import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout, rrelu
 from .ranking import (
     cosine_embedding_loss,
     gaussian_nll_loss,
     hinge_embedding_loss,
     margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
     multilabel_soft_margin_loss,
     poisson_nll_loss,
     soft_margin_loss,
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from .sequences import ctc_loss
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout",
-    "dropout1d", "dropout2d", "dropout3d", "elu", "embedding", "fold", "gaussian_nll_loss", "gelu", "glu", "group_norm",
-    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm",
-    "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid",
-    "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss", "multilabel_soft_margin_loss",
-    "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
-    "prelu", "relu", "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu",
-    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink",
-    "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample_bilinear",
-    "upsample_nearest",
+    "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm",
+    "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "embedding", "embedding_bag",
+    "feature_alpha_dropout", "fold", "gaussian_nll_loss", "gelu", "glu", "grid_sample", "group_norm", "hardshrink",
+    "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div",
+    "l1_loss", "layer_norm", "leaky_relu", "linear", "linear_cross_entropy", "local_response_norm", "log_softmax",
+    "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss", "multi_head_attention_forward", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
+    "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "rrelu",
+    "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax",
+    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss", "unfold", "upsample_bilinear", "upsample_nearest",
 ]
 
 # ---------------------------------------------------------------- activations, which may be done in place
@@ -179,60 +196,6 @@ def threshold(x: Tensor, threshold: float, value: float, inplace: bool = False) 
 def softsign(x: Tensor) -> Tensor:
     """Return x / (1 + |x|).  Source: torch.nn.functional.softsign."""
     return x / (absolute(x) + 1)  # type: ignore[no-any-return]
-
-
-# ---------------------------------------------------------------- dropout
-def dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """In training each element is 0 with probability p, and the others grow by 1 / (1 - p); else x itself.
-
-    Under vmap its `randomness` says whether samples differ; a checkpoint draws the same again.
-    Raises ValueError for a p outside [0, 1].  Source: torch.nn.functional.dropout.
-    """
-    return _dropped(x, p, training, inplace, x.shape)
-
-
-def dropout1d(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels are dropped, of (N, C, L) or (C, L).  Source: torch.nn.functional.dropout1d."""
-    return _dropped(x, p, training, inplace, (*x.shape[:-1], 1))
-
-
-def dropout2d(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels are dropped, of (N, C, H, W) or (C, H, W).  Source: torch.nn.functional.dropout2d."""
-    return _dropped(x, p, training, inplace, (*x.shape[:-2], 1, 1))
-
-
-def dropout3d(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels are dropped, of (N, C, D, H, W) or (C, D, H, W).  Source: torch.nn.functional.dropout3d."""
-    return _dropped(x, p, training, inplace, (*x.shape[:-3], 1, 1, 1))
-
-
-def _dropped(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
-    if not 0 <= p <= 1:
-        msg = f"dropout probability has to be between 0 and 1, but got {p}"
-        raise ValueError(msg)
-    if p == 0 or not training or 0 in x.shape:
-        return x
-    noise = zeros((), dtype=x.dtype, device=x.device) if p == 1 else coins(shape, 1 - p, x.dtype, x.device) / (1 - p)
-    return x.mul_(noise) if inplace else x * noise
-
-
-# ---------------------------------------------------------------- linear
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The product of x's last dimension with the rows of `weight`, plus bias.
-
-    One addmm where there is a bias and x folds without a copy, as in torch.  Source: torch.nn.functional.linear.
-    """
-    if not x.ndim or not weight.ndim:
-        msg = f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {weight.ndim}D"
-        raise UsageError(msg)
-    if bias is None:
-        return matmul(x, t(weight))
-    if x.ndim == 2:
-        return addmm(bias, x, t(weight))
-    if is_contiguous(x):
-        rows = addmm(bias, reshape(x, prod(x.shape[:-1]), x.shape[-1]), t(weight))
-        return reshape(rows, *x.shape[:-1], rows.shape[-1])
-    return matmul(x, t(weight)) + bias
 
 
 # ---------------------------------------------------------------- norms
@@ -451,62 +414,59 @@ def _of_probabilities(x: Tensor, target: Tensor, weight: Tensor | None, dim: int
     return total / (x.numel() // classes) if reduction == "mean" else total
 
 
-# ---------------------------------------------------------------- attention
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-                                 dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
-                                 enable_gqa: bool = False) -> Tensor:
-    """softmax(scale query keyᵀ + mask) value, over (..., length, features).
+# ---------------------------------------------------------------- a linear layer and its loss in one
+def linear_cross_entropy(x: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+                         weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
+                         label_smoothing: float = 0.0, options: Any = None) -> Tensor:
+    """cross_entropy of linear(x, linear_weight, linear_bias); linear_weight (C, .., n) gives logits (N, C, ..).
 
-    attn_mask: numbers to add, or truth values of what takes part; is_causal: no key after the query; scale: 1 / sqrt(features)
-    without; enable_gqa: several query heads (dimension -3) share a key head.  A row without any key gives 0.
-    One row that keeps no weights where torch has one (four dimensions, no dropout, a mask without gradient), else matmul,
-    softmax, matmul.  Source: torch.nn.functional.scaled_dot_product_attention.
+    options: a LinearCrossEntropyOptions, whose batch_chunk_size is how many rows of logits there are at a time: each chunk
+    is a checkpoint, so that every transform goes through.  Source: torch.nn.functional.linear_cross_entropy.
     """
-    if not query.dtype is key.dtype is value.dtype:
-        msg = ("Expected query, key, and value to have the same dtype, but got query.dtype: "
-               f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead.")
+    _check_linear(x, linear_weight, linear_bias)
+    classes, *places, features = linear_weight.shape
+    probabilities = target.shape == (*x.shape[:-1], classes, *places)
+    if probabilities and ignore_index is not None:
+        msg = "ignore_index cannot be specified when target contains probabilities"
         raise UsageError(msg)
-    if attn_mask is not None and is_causal:
-        msg = "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+    rows = reshape(linear_weight, classes * prod(places), features) if places else linear_weight
+    bias = linear_bias if linear_bias is None or not places else reshape(linear_bias, classes * prod(places))
+    ignored = -100 if ignore_index is None else ignore_index
+
+    def loss_of(x: Tensor, target: Tensor, rows: Tensor, bias: Tensor | None, reduction: str) -> Tensor:
+        logits = linear(x, rows, bias)
+        logits = reshape(logits, *x.shape[:-1], classes, *places) if places else logits
+        return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing)
+
+    size = None if options is None else options.batch_chunk_size
+    if size is None or x.ndim == 1 or probabilities:
+        return loss_of(x, target, rows, bias, reduction)
+    _check_reduction(reduction)
+    each = cat([checkpoint(loss_of, *pair, rows, bias, "none", use_reentrant=False)
+                for pair in zip(split(x, size), split(target, size), strict=True)])
+    if reduction != "mean":
+        return _reduced(each, reduction)
+    kept = target != ignored
+    counted = kept if weight is None else reshape(
+        index_select(weight, 0, reshape(masked_fill(target, ~kept, 0), -1)), target.shape) * kept
+    return sum_over(each) / sum_over(counted)
+
+
+def _check_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    wanted = None
+    if x.ndim not in (1, 2):
+        wanted = "input with dimensionality 1 or 2"
+    elif weight.ndim < 2:
+        wanted = "linear_weight with dimensionality at least 2"
+    elif x.shape[-1] != weight.shape[-1]:
+        wanted = "equal input and linear_weight last dimensions (in_features)"
+    elif bias is not None and bias.shape != weight.shape[:-1]:
+        wanted = f"linear_bias shape {list(weight.shape[:-1])}, not {list(bias.shape)}"
+    elif weight.ndim > 2 and x.ndim == 1:
+        wanted = "batched input, (N, in_features), with a linear_weight of more than 2 dimensions"
+    if wanted:
+        msg = f"expected {wanted}, got {list(x.shape)} and {list(weight.shape)}"
         raise UsageError(msg)
-    scale = 1 / sqrt(query.shape[-1]) if scale is None else scale
-    if enable_gqa:
-        key, value = (repeat_interleave(x, query.shape[-3] // x.shape[-3], -3) for x in (key, value))
-    if attn_mask is not None and attn_mask.dtype is bool_:
-        attn_mask = _added(attn_mask, query)
-    if not dropout_p and _one_row(query, key, value, attn_mask):
-        return attention(query, key, value, attn_mask, is_causal=is_causal, scale=scale)[0]  # type: ignore[no-any-return]
-    if query.dtype is float16:  # as torch, in single
-        query, key, value = (x.to(float32) for x in (query, key, value))
-        mask = None if attn_mask is None else attn_mask.to(float32)
-        return scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale).to(float16)  # type: ignore[no-any-return]
-    if is_causal:
-        attn_mask = _added(tril(ones(query.shape[-2], key.shape[-2], dtype=bool_, device=query.device)), query)
-    root = sqrt(abs(scale))
-    scores = matmul(query * (root if scale > 0 else -root), transpose(key, -2, -1) * root)
-    scores = scores if attn_mask is None else scores + attn_mask
-    return matmul(dropout(safe_softmax(scores, dim=scores.ndim - 1), dropout_p), value)
-
-
-def _added(mask: Tensor, like: Tensor) -> Tensor:
-    return masked_fill(zeros(mask.shape, dtype=like.dtype, device=like.device), ~mask, -inf)
-
-
-def _one_row(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
-    """Source: sdp_utils_cpp.cpp, use_flash_attention_cpp."""
-    if not query.ndim == key.ndim == value.ndim == 4 or 0 in (*query.shape, *key.shape):
-        return False
-    if key.shape != value.shape or query.shape[:2] != key.shape[:2] or query.shape[3] != key.shape[3]:
-        return False
-    if mask is not None and (mask.requires_grad or mask.ndim not in (2, 4)):
-        return False
-    return all(_last_is_dense(x) for x in (query, key, value))
-
-
-def _last_is_dense(x: Tensor) -> bool:
-    while x.owner is not None:
-        x = x.value
-    return x.value.strides[-1] == x.value.itemsize  # type: ignore[no-any-return]
 
 
 publish(globals())

@@ -49,6 +49,36 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class Bilinear(Module):
+    """x1 weight x2 + bias; weight (out_features, in1_features, in2_features) begins uniform within 1 / sqrt(in1_features).
+
+    Source: torch.nn.Bilinear.
+    """
+
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
+                 device: str | Device | None = None, dtype: dtype | None = None) -> None:
+        super().__init__()
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = Parameter(empty(out_features, in1_features, in2_features, device=device, dtype=dtype))
+        self.register_parameter("bias", Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        bound = 1 / sqrt(self.in1_features)
+        for x in self.parameters():
+            init.uniform_(x, -bound, bound)
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return F.bilinear(x1, x2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
+                f"bias={self.bias is not None}")
+
+
 class Embedding(Module):
     """The row of `weight` (num_embeddings, embedding_dim) for every number; the row padding_idx is 0 and gets no gradient.
 
@@ -78,6 +108,35 @@ class Embedding(Module):
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+class EmbeddingBag(Module):
+    """The sum, mean or largest of the rows of `weight` in each bag of numbers.  Source: torch.nn.EmbeddingBag."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+                 scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, *,
+                 include_last_offset: bool = False, padding_idx: int | None = None, device: str | Device | None = None,
+                 dtype: dtype | None = None) -> None:
+        super().__init__()
+        if max_norm is not None or scale_grad_by_freq or sparse:
+            msg = "EmbeddingBag: max_norm, scale_grad_by_freq and sparse are not supported: gradients are dense and plain."
+            raise Refusal(msg)
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        self.weight = Parameter(init.normal_(empty(num_embeddings, embedding_dim, device=device, dtype=dtype)))
+        if self.padding_idx is not None:
+            init.zeros_(self.weight[self.padding_idx])
+
+    def forward(self, x: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        return F.embedding_bag(x, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
+                               include_last_offset=self.include_last_offset, padding_idx=self.padding_idx)
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}{padding}"
 
 
 # ---------------------------------------------------------------- norms of each sample
@@ -190,13 +249,14 @@ class BatchNorm2d(_BatchNorm):
     ranks = (4,)
 
 
-class InstanceNorm1d(_Running):
-    """Each channel of each sample of (N, C, L), or of one sample (C, L); by default without parameters and statistics.
+class BatchNorm3d(_BatchNorm):
+    """Of (N, C, D, H, W).  Source: torch.nn.BatchNorm3d."""
 
-    Source: torch.nn.InstanceNorm1d.
-    """
+    ranks = (5,)
 
-    ranks = (2, 3)
+
+class _InstanceNorm(_Running):
+    """Each channel of each sample, or of one sample; by default without parameters and statistics."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
                  track_running_stats: bool = False, device: str | Device | None = None, dtype: dtype | None = None, *,
@@ -205,8 +265,43 @@ class InstanceNorm1d(_Running):
 
     def forward(self, x: Tensor) -> Tensor:
         self._check(x)
-        if x.ndim == 2:
+        if x.ndim == self.ranks[0]:
             return self.forward(x.unsqueeze(0)).squeeze(0)  # type: ignore[no-any-return]
         return F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
                                self.training or not self.track_running_stats,
                                0.0 if self.momentum is None else self.momentum, self.eps)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Of (N, C, L) or (C, L).  Source: torch.nn.InstanceNorm1d."""
+
+    ranks = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Of (N, C, H, W) or (C, H, W).  Source: torch.nn.InstanceNorm2d."""
+
+    ranks = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Of (N, C, D, H, W) or (C, D, H, W).  Source: torch.nn.InstanceNorm3d."""
+
+    ranks = (4, 5)
+
+
+class LocalResponseNorm(Module):
+    """x / (k + alpha times the mean square of `size` channels around) ** beta.  Source: torch.nn.LocalResponseNorm."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

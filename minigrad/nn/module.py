@@ -210,10 +210,11 @@ class Module(Members):
         return ""
 
     def __repr__(self) -> str:
+        own = self.extra_repr()
         lines = [f"({name}): {module!r}".replace("\n", "\n  ") for name, module in self._modules.items()]
         if not lines:
-            return f"{type(self).__name__}({self.extra_repr()})"
-        return "\n  ".join([f"{type(self).__name__}({self.extra_repr()}", *lines]) + "\n)"
+            return f"{type(self).__name__}({own})"
+        return "\n  ".join([f"{type(self).__name__}(", *[own] * bool(own), *lines]) + "\n)"
 
 
 class Keys(NamedTuple):

@@ -12,26 +12,33 @@ from ..errors import UsageError
 from ..modes import publish
 from ..ops.activation import logsigmoid
 from ..ops.choice import clamp_min, minimum, where
-from ..ops.creation import zeros_like
+from ..ops.creation import arange, zeros_like
+from ..ops.gather import gather, index_select, scatter_add
 from ..ops.pointwise import exp, log, log1p, sqrt, square
 from ..ops.products import pairwise_distance
 from ..ops.reduction import mean
 from ..ops.reduction import sum as sum_over
+from ..ops.scan import cumprod
+from ..ops.shape import reshape, unsqueeze
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..tensor import Tensor
 
-__all__ = ["cosine_embedding_loss", "gaussian_nll_loss", "hinge_embedding_loss", "margin_ranking_loss",
-           "multilabel_soft_margin_loss", "poisson_nll_loss", "soft_margin_loss", "triplet_margin_loss",
-           "triplet_margin_with_distance_loss"]
+__all__ = ["cosine_embedding_loss", "gaussian_nll_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss",
+           "multilabel_margin_loss", "multilabel_soft_margin_loss", "poisson_nll_loss", "soft_margin_loss",
+           "triplet_margin_loss", "triplet_margin_with_distance_loss"]
 
 
-def _reduced(x: Tensor, reduction: str) -> Tensor:
+def _known(reduction: str) -> None:
     if reduction not in ("none", "mean", "sum"):
         msg = f"{reduction} is not a valid value for reduction"
         raise ValueError(msg)
+
+
+def _reduced(x: Tensor, reduction: str) -> Tensor:
+    _known(reduction)
     return mean(x) if reduction == "mean" else sum_over(x) if reduction == "sum" else x
 
 
@@ -78,6 +85,62 @@ def multilabel_soft_margin_loss(x: Tensor, target: Tensor, weight: Tensor | None
     """The mean over classes of the logistic loss.  Source: torch.nn.functional.multilabel_soft_margin_loss."""
     loss = -(target * logsigmoid(x) + (1 - target) * logsigmoid(-x))
     return _reduced(mean(loss if weight is None else loss * weight, -1), reduction)
+
+
+def multi_margin_loss(x: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, *,
+                      reduction: str = "mean") -> Tensor:
+    """The mean over classes, but for the target's, of max(0, margin - x[target] + x) ** p times the target's weight.
+
+    x (N, C) with target (N), or (C) with one; p is 1 or 2.  Source: torch.nn.functional.multi_margin_loss.
+    """
+    _known(reduction)
+    if p not in (1, 2):
+        msg = f"only p == 1 and p == 2 supported, but got {p}"
+        raise ValueError(msg)
+    x, flat = _rows("multi_margin_loss", x), reshape(target, -1, 1)
+    classes = x.shape[1]
+    if flat.shape[0] != x.shape[0]:
+        msg = f"multi_margin_loss: inconsistent target size, expected [{x.shape[0]}] but got {list(target.shape)}"
+        raise UsageError(msg)
+    if weight is not None and weight.ndim != 1:
+        msg = f"weight must be one-dimensional, but it has {weight.ndim} dimensions"
+        raise ValueError(msg)
+    if weight is not None and weight.shape != (classes,):
+        msg = f"multi_margin_loss: inconsistent weight size, expected {classes} but got {list(weight.shape)}"
+        raise UsageError(msg)
+    loss = clamp_min(margin - gather(x, 1, flat) + x, 0)
+    loss = loss if p == 1 else square(loss)
+    if weight is not None:
+        loss = loss * reshape(index_select(weight, 0, reshape(flat, -1)), -1, 1)
+    others = arange(classes, device=x.device) != flat
+    return _reduced(reshape(sum_over(loss * others, 1) / classes, target.shape), reduction)
+
+
+def multilabel_margin_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """The sum of max(0, 1 - x[j] + x[i]) over target classes j and others i, divided by the number of classes.
+
+    x, target (N, C) or (C): classes, as many as there are before the first -1.
+    Source: torch.nn.functional.multilabel_margin_loss.
+    """
+    _known(reduction)
+    if x.shape != target.shape:
+        msg = f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: {list(x.shape)}"
+        raise UsageError(msg)
+    lead, x, target = x.shape[:-1], _rows("multilabel_margin_loss", x), _rows("multilabel_margin_loss", target)
+    named = cumprod((target >= 0).to(target.dtype), 1)
+    places = where(named > 0, target, 0)
+    wanted = scatter_add(zeros_like(target), 1, places, named) > 0
+    pairs = clamp_min(1 - unsqueeze(gather(x, 1, places), 2) + unsqueeze(x, 1), 0)
+    counted = unsqueeze(named > 0, 2) & unsqueeze(~wanted, 1)
+    return _reduced(reshape(sum_over(pairs * counted, (1, 2)) / x.shape[1], lead), reduction)
+
+
+def _rows(name: str, x: Tensor) -> Tensor:
+    """A sample a row."""
+    if x.ndim > 2 or (x.ndim and not x.shape[-1]):
+        msg = f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(x.shape)}"
+        raise UsageError(msg)
+    return x if x.ndim == 2 else reshape(x, 1, -1)
 
 
 def poisson_nll_loss(x: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-8, *,

@@ -95,3 +95,16 @@ def with_batch_shape(op: Op, size: int, values: Values, bdims: Bdims, params: Pa
     """One input and a `shape` for the output: the batch goes in front of both."""
     x = to_front(values[0], bdims[0])
     return op.call(x, **{**params, "shape": (size, *params["shape"])}), 0
+
+
+def leading(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    """A rule for rows whose inputs have the same leading dimensions: the batch is one more of them."""
+    return op.call(*[to_front(x, b, size) if type(x) is Tensor else x for x, b in zip(values, bdims, strict=True)], **params), 0
+
+
+def aligned(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    """A rule for rows whose inputs' leading dimensions broadcast: the batch goes in front of the longest of them."""
+    ranks = [rank(x, b) for x, b in zip(values, bdims, strict=True)]
+    fronts = [x if b is None else to_front(x, b).reshape(size, *[1] * (max(ranks) - r), *x.shape[:b], *x.shape[b + 1:])
+              for x, b, r in zip(values, bdims, ranks, strict=True)]
+    return op.call(*fronts, **params), 0

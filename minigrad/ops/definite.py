@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..op import OpFunction, row
-from .factors import dagger, leading, solve_triangle, solved
+from .batching import leading
+from .factors import dagger, solve_triangle, solved
 from .linalg import adjoint, matmul
 from .shape import tril, triu
 

@@ -11,9 +11,10 @@ from math import nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..op import OpFunction, row
+from .batching import leading
 from .choice import choose, where
 from .creation import zeros_like
-from .factors import add_eye, constant_factor, leading, solve_factored
+from .factors import add_eye, constant_factor, solve_factored
 from .pointwise import conj, imag, log, real
 from .reduction import sum as sum_over
 from .shape import diagonal, unsqueeze

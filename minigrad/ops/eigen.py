@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
 from ..op import OpFunction, row
-from .factors import _total, leading
+from .batching import leading
+from .factors import _total
 from .linalg import adjoint, matmul
 from .pointwise import conj, real
 from .rearrange import diag_embed

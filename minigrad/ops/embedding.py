@@ -8,13 +8,18 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import int32, int64
+from ..dtypes import bool_, int32, int64
 from ..errors import Refusal, UsageError
 from ..op import OpFunction, row
 from .batching import to_front
-from .creation import arange
+from .choice import clamp_min, where
+from .creation import arange, new_zeros, ones_like
+from .extremes import max as largest
+from .gather import index_add
 from .indexing import masked_fill
 from .joining import cat
+from .reduction import any as any_of
+from .reduction import sum as sum_over
 from .shape import basic_index, expand, flip_dims, reshape, unsqueeze
 
 if TYPE_CHECKING:
@@ -96,6 +101,60 @@ def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, max_nor
     rows = weight.shape[0]
     padding = -1 if padding_idx is None else padding_idx + rows * (padding_idx < 0)
     return _lookup(weight, x, padding=padding, period=rows)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- bags of embeddings
+BAGS = ("sum", "mean", "max")
+
+
+def embedding_bag(x: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,
+                  scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+                  padding_idx: int | None = None) -> Tensor:
+    """The sum, mean or largest of the rows of `weight` in each bag, 0 of an empty one; padding_idx is in none.
+
+    x (B, n): bags of n numbers; or (N), where `offsets` says at which number each bag begins, and with include_last_offset
+    where the last one ends.  per_sample_weights: factors of the rows in a sum.  Source: torch.nn.functional.embedding_bag.
+    """
+    _check_bags(x, offsets, mode, per_sample_weights)
+    places = arange(x.numel(), device=x.device)
+    if offsets is None:
+        bags, bag = x.shape[0], places // max(x.shape[1], 1)
+    else:
+        starts = basic_index(offsets, (slice(-1),)) if include_last_offset else offsets
+        bags, bag = starts.shape[0], sum_over(unsqueeze(starts, 0) <= unsqueeze(places, 1), 1) - 1
+    x = reshape(x, -1)
+    rows = embedding(x, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    counted = ones_like(x, dtype=bool_) if padding_idx is None else x != padding_idx % weight.shape[0]
+    if mode == "max":
+        mine = (unsqueeze(arange(bags, device=x.device), 1) == bag) & counted
+        found, _ = largest(where(unsqueeze(mine, -1), rows, -inf), 1)
+        return masked_fill(found, unsqueeze(~any_of(mine, 1), -1), 0)
+    factor = counted.to(rows.dtype) if per_sample_weights is None else reshape(per_sample_weights, -1) * counted
+    out = index_add(new_zeros(rows, bags, rows.shape[1]), 0, bag, rows * unsqueeze(factor, -1))
+    if mode == "sum":
+        return out
+    return out / unsqueeze(clamp_min(index_add(new_zeros(factor, bags), 0, bag, factor), 1), -1)
+
+
+def _check_bags(x: Tensor, offsets: Tensor | None, mode: str, per_sample_weights: Tensor | None) -> None:
+    if per_sample_weights is not None and mode != "sum":
+        msg = f"embedding_bag: per_sample_weights is only supported for mode='sum' (got mode={mode!r})"
+        raise NotImplementedError(msg)
+    found = None
+    if mode not in BAGS:
+        found = f"mode has to be one of sum, mean or max, but it is {mode!r}"
+    elif x.ndim not in (1, 2):
+        found = f"input has to be 1D or 2D Tensor, but got Tensor of dimension {x.ndim}"
+    elif (offsets is None) != (x.ndim == 2):
+        found = "if input is 2D, then offsets has to be None, and if it is 1D, offsets has to be a 1D Tensor"
+    elif offsets is not None and offsets.ndim != 1:
+        found = f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets.ndim}"
+    elif per_sample_weights is not None and per_sample_weights.shape != x.shape:
+        found = (f"embedding_bag: If per_sample_weights ({list(per_sample_weights.shape)}) is not None, then it must have the "
+                 f"same shape as the input ({list(x.shape)})")
+    if found:
+        raise ValueError(found)
 
 
 # ---------------------------------------------------------------- padding

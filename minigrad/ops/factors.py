@@ -13,21 +13,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..op import OpFunction, row
-from ..tensor import Tensor
-from .batching import to_front
+from .batching import leading
 from .joining import cat
 from .linalg import adjoint, matmul
 from .shape import basic_index, squeeze, tril, triu, unsqueeze
 
 if TYPE_CHECKING:
     from ..backend import Array
-    from ..op import Op
-    from .batching import Batched, Bdims, Params, Values
-
-
-def leading(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    """A rule for rows whose inputs have the same leading dimensions: the batch is one more of them."""
-    return op.call(*[to_front(x, b, size) if type(x) is Tensor else x for x, b in zip(values, bdims, strict=True)], **params), 0
+    from ..tensor import Tensor
 
 
 def dagger(x: Array) -> Array:

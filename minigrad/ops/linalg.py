@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
-from .batching import Batched, Bdims, Params, Values, elementwise, rank, to_front
+from .batching import Batched, Bdims, Params, Values, aligned, elementwise, to_front
 from .pointwise import add_row, conj
 from .reduction import sum as sum_over
 from .shape import (
@@ -166,19 +166,12 @@ def _mv_left_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Para
     return squeeze(bmm_rows.left(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
 
 
-def _outer_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    ranks = [rank(x, b) for x, b in zip(values, bdims, strict=True)]
-    fronts = [x if b is None else _view(to_front(x, b), shape=(size, *[1] * (max(ranks) - r), *x.shape[:b], *x.shape[b + 1:]))
-              for x, b, r in zip(values, bdims, ranks, strict=True)]
-    return op.call(*fronts), 0
-
-
 def _last(x: Tensor) -> Tensor:
     return sum_dims(x, dims=(x.ndim - 1,), keepdim=False)  # type: ignore[no-any-return]
 
 
 _outer: OpFunction = row("outer", lambda xp, x0, x1: x0[..., None] * x1[..., None, :], saves=("x1", "x0"), fits=True,
-                         batch=_outer_batch,
+                         batch=aligned,
                          vjp=(lambda ct, x1: _last(ct * unsqueeze(conj(x1), -2)),
                               lambda ct, x0: _last(transpose(ct, -2, -1) * unsqueeze(conj(x0), -2))),
                          jvp=(lambda dx, x1: _outer(dx, x1), lambda dx, x0: _outer(x0, dx)))

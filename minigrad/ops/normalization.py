@@ -18,7 +18,7 @@ from ..state import current
 from .batching import to_front
 from .inplace import copy_
 from .pointwise import rsqrt
-from .shape import expand, moveaxis, reshape, sum_dims, sum_to
+from .shape import detach, expand, moveaxis, reshape, sum_dims, sum_to
 
 if TYPE_CHECKING:
     from ..backend import Array
@@ -183,6 +183,18 @@ def layer_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, b
 
     Source: torch.nn.functional.layer_norm.
     """
+    return _of_checked_layer(x, normalized_shape, weight, bias, eps)[0]
+
+
+def native_layer_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None,
+                      eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """layer_norm, and mean and 1 / standard deviation, which are not differentiated.  Source: torch.native_layer_norm."""
+    out, mean, rstd = _of_checked_layer(x, normalized_shape, weight, bias, eps)
+    return out, detach(mean), detach(rstd)
+
+
+def _of_checked_layer(x: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None,
+                      eps: float) -> tuple[Tensor, Tensor, Tensor]:
     shape = tuple(normalized_shape)
     if not shape or x.shape[-len(shape):] != shape:
         msg = (f"Given normalized_shape={list(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], but got "
@@ -193,7 +205,7 @@ def layer_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, b
             msg = (f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(given.shape)} and "
                    f"normalized_shape = {list(shape)}")
             raise UsageError(msg)
-    return _layer_norm(x, weight, bias, rank=len(shape), eps=eps)[0]  # type: ignore[no-any-return]
+    return _layer_norm(x, weight, bias, rank=len(shape), eps=eps)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- over groups of channels, of each sample
@@ -242,6 +254,19 @@ def group_norm(x: Tensor, num_groups: int, weight: Tensor | None = None, bias: T
                f"and num_groups={num_groups}")
         raise UsageError(msg)
     return _group_norm(x, weight, bias, groups=num_groups, eps=eps)[0]  # type: ignore[no-any-return]
+
+
+def native_group_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int,  # noqa: N803
+                      eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """group_norm of (N, C, ..), HxW numbers a channel, and the means and 1 / standard deviations (N, group).
+
+    Source: torch.native_group_norm.
+    """
+    if x.numel() != N * C * HxW or C % group:
+        msg = (f"native_group_norm: expected an input of N * C * HxW = {N * C * HxW} elements, and C divisible by the number "
+               f"of groups, but got {x.numel()}, C = {C} and {group} groups")
+        raise UsageError(msg)
+    return _group_norm(x, weight, bias, groups=group, eps=eps)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- over a batch: each channel, dimension 1
@@ -320,7 +345,18 @@ def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | Non
     if not training and (running_mean is None or running_var is None):
         msg = "Expected running_mean and running_var to be defined when training=False"
         raise UsageError(msg)
+    return _of_batch_now(x, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+def native_batch_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                      running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """batch_norm, and in training the means and 1 / standard deviations of the batch.  Source: torch.native_batch_norm."""
+    out, mean, rstd = _of_batch_now(x, weight, bias, running_mean, running_var, training, momentum, eps)
+    return out, detach(mean), detach(rstd)
+
+
+def _of_batch_now(x: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                  running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     update = training and running_mean is not None and current().recomputing is None
-    out, *_ = _batch_norm(x, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps,
-                          update=update)
-    return out  # type: ignore[no-any-return]
+    return _batch_norm(x, weight, bias, running_mean, running_var, training=training, momentum=momentum,  # type: ignore[no-any-return]
+                       eps=eps, update=update)

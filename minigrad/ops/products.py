@@ -1,4 +1,4 @@
-"""Products composed of those of linalg.py: sums of products, cross and Cartesian products, blocks, powers of a vector.
+"""Products composed of those of linalg.py: sums, linear and bilinear maps, cross and Cartesian products, blocks, powers.
 
 Source: torch.addmv, torch.cross, torch.cartesian_prod, torch.block_diag, torch.linalg.vander.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import combinations as _combinations
 from itertools import combinations_with_replacement
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, int64
@@ -17,14 +18,14 @@ from .choice import clamp_min, result_type
 from .creation import new_zeros, ones_like, tensor
 from .gather import index_select
 from .joining import atleast_2d, cat, stack
-from .linalg import broadcast_shapes, dot, matmul, mv, outer, tensordot
+from .linalg import addmm, broadcast_shapes, dot, einsum, matmul, mv, outer, tensordot
 from .norm import vector_norm
 from .pointwise import conj
 from .pointwise import pow as power
-from .rearrange import meshgrid
+from .rearrange import is_contiguous, meshgrid
 from .reduction import sum as sum_over
 from .scan import cumprod
-from .shape import expand, normal_dim, reshape, unsqueeze
+from .shape import expand, normal_dim, reshape, t, unsqueeze
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -94,6 +95,43 @@ def cross_of_first(x: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
             msg = "no dimension of size 3 in input"
             raise UsageError(msg)
     return cross(x, other, dim)
+
+
+# ---------------------------------------------------------------- maps of the last dimension
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """The product of x's last dimension with the rows of `weight`, plus bias.
+
+    One addmm where there is a bias and x folds without a copy, as in torch.  Source: torch.nn.functional.linear.
+    """
+    if not x.ndim or not weight.ndim:
+        msg = f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {weight.ndim}D"
+        raise UsageError(msg)
+    if bias is None:
+        return matmul(x, t(weight))
+    if x.ndim == 2:
+        return addmm(bias, x, t(weight))
+    if is_contiguous(x):
+        rows = addmm(bias, reshape(x, prod(x.shape[:-1]), x.shape[-1]), t(weight))
+        return reshape(rows, *x.shape[:-1], rows.shape[-1])
+    return matmul(x, t(weight)) + bias
+
+
+def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x1 (.., n), x2 (.., m) as (.., k), the sum of x1_i weight_kij x2_j, plus bias.  Source: torch.nn.functional.bilinear."""
+    for name, x, n in (("input1", x1, 1), ("input2", x2, 2)):
+        if x.shape[-1] != weight.shape[n]:
+            msg = f"bilinear(): {name} size does not match weight size: got {x.shape[-1]} but expected {weight.shape[n]}"
+            raise UsageError(msg)
+    if x1.shape[:-1] != x2.shape[:-1]:
+        msg = f"bilinear(): input batch dimensions do not match: got {list(x1.shape[:-1])} and {list(x2.shape[:-1])}"
+        raise UsageError(msg)
+    if bias is not None and bias.shape != weight.shape[:1]:
+        msg = f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}"
+        raise UsageError(msg)
+    k, n, m = weight.shape
+    flat1, flat2 = reshape(x1, prod(x1.shape[:-1]), n), reshape(x2, prod(x2.shape[:-1]), m)
+    out = reshape(einsum("bi,kij,bj->bk", flat1, weight, flat2), *x1.shape[:-1], k)
+    return out if bias is None else out + bias
 
 
 # ---------------------------------------------------------------- every choice of elements

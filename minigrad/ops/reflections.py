@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
 from ..op import OpFunction, row
+from .batching import leading
 from .creation import eye
-from .factors import _corner, _lower, leading, solve_triangle
+from .factors import _corner, _lower, solve_triangle
 from .linalg import adjoint, matmul
 from .rearrange import diag_embed
 from .shape import expand, triu, unsqueeze

@@ -147,12 +147,17 @@ A = -0.75
 """Source: Keys, Cubic convolution interpolation for digital image processing (1981); torch's choice of a."""
 
 
-def _near(t: float) -> float:
+def _near(t: Any) -> Any:
     return ((A + 2) * t - (A + 3)) * t * t + 1
 
 
-def _far(t: float) -> float:
+def _far(t: Any) -> Any:
     return ((A * t - 5 * A) * t + 8 * A) * t - 4 * A
+
+
+def cubic_weights(t: Any) -> tuple[Any, ...]:
+    """Of the two places before and the two after one that lies t behind the second: a number's, or a tensor's."""
+    return _far(t + 1), _near(t), _near(1 - t), _far(2 - t)
 
 
 @lru_cache(maxsize=256)
@@ -162,9 +167,8 @@ def cubic(extent: int, out: int, scale: float, align_corners: bool) -> Taps:
     for i in range(out):
         at = _source(i, extent, out, scale, align_corners)
         low = floor(at)
-        t = at - low
-        weights = (_far(t + 1), _near(t), _near(1 - t), _far(2 - t))
-        taps.append([(min(max(low + k, 0), extent - 1), w) for k, w in zip(range(-1, 3), weights, strict=True)])
+        places = (min(max(low + k, 0), extent - 1) for k in range(-1, 3))
+        taps.append([*zip(places, cubic_weights(at - low), strict=True)])
     return Taps(extent, taps)
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
+from .batching import leading
 from .definite import half
 from .extremes import amax
-from .factors import _corner, _right, _total, dagger, leading, solve_triangle, solved
+from .factors import _corner, _right, _total, dagger, solve_triangle, solved
 from .joining import cat
 from .linalg import adjoint, matmul
 from .norm import matrix_norm

@@ -472,6 +472,8 @@ SAMPLES = {
     "spectra._qr": [((real(3, 3),), {"mode": "reduced"}), ((real(4, 2),), {"mode": "reduced"}),
                     ((real(2, 4),), {"mode": "complete"})],
     "spectra._eigh": [((definite(3, "real"),), {"uplo": "L"}), ((definite(3, "real"),), {"uplo": "U"})],
+    "distances._cdist": [((real(3, 2), real(4, 2)), {"order": order}) for order in (2.0, 1.0, 3.0, 0.5, inf)]
+    + [((real(2, 3, 2), real(4, 2)), {"order": 2.0})],
     "eigen._eig": [((definite(3, "real"),), {"is_real": True})],
     "reflections._geqrf": [((number(3, 3),), {}), ((real(4, 2),), {})],
     "spectra._svd": [((real(3, 3),), {"full": False}), ((real(4, 2),), {"full": False}), ((real(2, 4),), {"full": False})],

@@ -158,9 +158,10 @@ MODULES = {"": torch, "nn.functional.": torch.nn.functional, "linalg.": torch.li
 
 def counterpart(entry):
     """Minigrad's callable of an entry, or None where it has none of that name."""
+    name = entry.name.removeprefix("torch.")
     try:
-        mine = named(entry.name if _has(minigrad, entry.name) else f"Tensor.{entry.name}")
-        return mine if _has(torch, entry.name) and named(entry.name, torch) is entry.op else read_as_minigrad(entry.op)
+        mine = named(name if _has(minigrad, name) else f"Tensor.{name}")
+        return mine if _has(torch, name) and named(name, torch) is entry.op else read_as_minigrad(entry.op)
     except NotExpressible:
         return None
 

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 import minigrad
-from minigrad import nn
+from minigrad import func, nn
+from minigrad.autograd.graph import saved_tensors_hooks
 from minigrad.errors import UsageError
 from minigrad.nn import functional as F
 from minigrad.utils.checkpoint import checkpoint
@@ -97,6 +98,29 @@ MODULES = {
     "InstanceNorm1d of one sample": (lambda nn: nn.InstanceNorm1d(3, affine=True), (3, 4)),
     "InstanceNorm1d with memory": (lambda nn: nn.InstanceNorm1d(3, track_running_stats=True), (2, 3, 4)),
     "Sequential": (lambda nn: nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), (5, 3)),
+    "BatchNorm3d": (lambda nn: nn.BatchNorm3d(3), (2, 3, 2, 2, 2)),
+    "InstanceNorm2d": (lambda nn: nn.InstanceNorm2d(3, affine=True), (2, 3, 2, 4)),
+    "InstanceNorm2d of one sample": (lambda nn: nn.InstanceNorm2d(3), (3, 2, 4)),
+    "InstanceNorm3d with memory": (lambda nn: nn.InstanceNorm3d(3, affine=True, track_running_stats=True), (2, 3, 2, 2, 2)),
+    "InstanceNorm3d in eval": (lambda nn: nn.InstanceNorm3d(3, track_running_stats=True).eval(), (2, 3, 2, 2, 2)),
+    "LocalResponseNorm": (lambda nn: nn.LocalResponseNorm(2, alpha=0.1), (2, 4, 3)),
+    "LocalResponseNorm of images": (lambda nn: nn.LocalResponseNorm(3, k=2.0), (2, 4, 3, 2)),
+    "RReLU in eval": (lambda nn: nn.RReLU().eval(), (4, 3)),
+    "AlphaDropout in eval": (lambda nn: nn.AlphaDropout().eval(), (4, 3)),
+    "Dropout2d in eval": (lambda nn: nn.Dropout2d().eval(), (2, 3, 2, 2)),
+    "MaxPool1d": (lambda nn: nn.MaxPool1d(2), (2, 3, 5)),
+    "MaxPool3d": (lambda nn: nn.MaxPool3d(2, stride=1), (2, 3, 3, 3, 3)),
+    "AvgPool1d": (lambda nn: nn.AvgPool1d(3, stride=2, padding=1), (2, 3, 5)),
+    "AvgPool3d": (lambda nn: nn.AvgPool3d(2, ceil_mode=True), (2, 3, 3, 3, 3)),
+    "AdaptiveAvgPool1d": (lambda nn: nn.AdaptiveAvgPool1d(2), (2, 3, 5)),
+    "AdaptiveAvgPool3d": (lambda nn: nn.AdaptiveAvgPool3d((2, None, 1)), (2, 3, 3, 2, 3)),
+    "AdaptiveMaxPool1d": (lambda nn: nn.AdaptiveMaxPool1d(2), (2, 3, 5)),
+    "AdaptiveMaxPool2d": (lambda nn: nn.AdaptiveMaxPool2d((2, 3)), (2, 3, 5, 4)),
+    "AdaptiveMaxPool3d": (lambda nn: nn.AdaptiveMaxPool3d(2), (2, 3, 3, 3, 3)),
+    "LPPool1d": (lambda nn: nn.LPPool1d(2, 3, stride=2), (2, 3, 7)),
+    "LPPool2d": (lambda nn: nn.LPPool2d(4, (2, 3), ceil_mode=True), (2, 3, 5, 6)),
+    "LPPool2d of the largest": (lambda nn: nn.LPPool2d(float("inf"), 2), (2, 3, 4, 4)),
+    "LPPool3d": (lambda nn: nn.LPPool3d(2, 2), (2, 3, 4, 4, 4)),
 }
 
 
@@ -129,6 +153,136 @@ def test_a_loss_computes_what_torchs_does(name):
 def test_a_loss_of_probabilities_computes_what_torchs_does():
     x = torch.rand(4, 3, dtype=f64).requires_grad_()
     agree(*pair(lambda nn: nn.BCELoss()), x, torch.rand(4, 3, dtype=f64))
+
+
+def labels(*rows):
+    return torch.tensor(rows)
+
+
+def signs(*shape):
+    return torch.randint(2, shape).to(f64) * 2 - 1
+
+
+OF_SEVERAL = {
+    "Bilinear": (lambda nn: nn.Bilinear(3, 4, 2), lambda: (randn(5, 3), randn(5, 4))),
+    "Bilinear without bias": (lambda nn: nn.Bilinear(3, 4, 2, bias=False), lambda: (randn(2, 5, 3), randn(2, 5, 4))),
+    "CosineSimilarity": (lambda nn: nn.CosineSimilarity(dim=-1), lambda: (randn(4, 3), randn(4, 3))),
+    "PairwiseDistance": (lambda nn: nn.PairwiseDistance(p=3.0, keepdim=True), lambda: (randn(4, 3), randn(4, 3))),
+    "EmbeddingBag of rows": (lambda nn: nn.EmbeddingBag(6, 3, padding_idx=1), lambda: (labels([0, 1, 4], [1, 1, 1]),)),
+    "EmbeddingBag with offsets": (lambda nn: nn.EmbeddingBag(6, 3, mode="max"),
+                                  lambda: (torch.tensor([0, 1, 4, 1]), torch.tensor([0, 0, 3]))),
+    "EmbeddingBag to the last offset": (lambda nn: nn.EmbeddingBag(6, 3, mode="sum", include_last_offset=True),
+                                        lambda: (torch.tensor([0, 1, 4, 1]), torch.tensor([0, 3, 4]), randn(4))),
+    "MultiMarginLoss": (lambda nn: nn.MultiMarginLoss(p=2, margin=0.5), lambda: (randn(3, 4), torch.tensor([0, 3, 1]))),
+    "MultiLabelMarginLoss": (lambda nn: nn.MultiLabelMarginLoss(reduction="sum"),
+                             lambda: (randn(2, 4), labels([3, 0, -1, 1], [2, 1, 0, 3]))),
+    "MultiLabelSoftMarginLoss": (lambda nn: nn.MultiLabelSoftMarginLoss(), lambda: (randn(3, 4), torch.rand(3, 4, dtype=f64))),
+    "SoftMarginLoss": (lambda nn: nn.SoftMarginLoss(), lambda: (randn(3, 4), signs(3, 4))),
+    "MarginRankingLoss": (lambda nn: nn.MarginRankingLoss(0.3), lambda: (randn(4), randn(4), signs(4))),
+    "CosineEmbeddingLoss": (lambda nn: nn.CosineEmbeddingLoss(0.1), lambda: (randn(4, 3), randn(4, 3), signs(4))),
+    "HingeEmbeddingLoss": (lambda nn: nn.HingeEmbeddingLoss(), lambda: (randn(4, 3), signs(4, 3))),
+    "TripletMarginLoss": (lambda nn: nn.TripletMarginLoss(swap=True), lambda: (randn(4, 3), randn(4, 3), randn(4, 3))),
+    "TripletMarginWithDistanceLoss": (lambda nn: nn.TripletMarginWithDistanceLoss(margin=0.5),
+                                      lambda: (randn(4, 3), randn(4, 3), randn(4, 3))),
+    "PoissonNLLLoss": (lambda nn: nn.PoissonNLLLoss(full=True), lambda: (randn(4, 3), torch.rand(4, 3, dtype=f64) * 5)),
+    "GaussianNLLLoss": (lambda nn: nn.GaussianNLLLoss(), lambda: (randn(4, 3), randn(4, 3), torch.rand(4, 3, dtype=f64) + 0.1)),
+    "LinearCrossEntropyLoss": (lambda nn: nn.LinearCrossEntropyLoss(3, 5, bias=True), lambda: (randn(4, 3), torch.randint(5, (4,)))),
+    "LinearCrossEntropyLoss of places": (lambda nn: nn.LinearCrossEntropyLoss(3, 5, out_features=(2,), reduction="none"),
+                                         lambda: (randn(4, 3), torch.randint(5, (4, 2)))),
+    "MaxUnpool1d": (lambda nn: nn.MaxUnpool1d(2), lambda: (randn(1, 2, 3), labels([[0, 3, 5], [1, 2, 4]]))),
+    "MaxUnpool2d": (lambda nn: nn.MaxUnpool2d(2, stride=2), lambda: (randn(1, 1, 1, 2), labels([[[1, 6]]]))),
+    "MaxUnpool3d": (lambda nn: nn.MaxUnpool3d((1, 1, 2)), lambda: (randn(1, 1, 1, 1, 2), labels([[[[1, 2]]]]))),
+    "MultiheadAttention with more keys": (
+        lambda nn: first_of(nn.MultiheadAttention(4, 2, kdim=3, vdim=5, add_bias_kv=True, add_zero_attn=True)),
+        lambda: (randn(3, 2, 4), randn(6, 2, 3), randn(6, 2, 5))),
+}
+
+
+def first_of(module):
+    """The module, of whose results only the first is returned."""
+    module.register_forward_hook(lambda _module, _args, out: out[0])
+    return module
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL)
+def test_a_module_of_several_tensors_computes_what_torchs_does(name):
+    make, inputs = OF_SEVERAL[name]
+    torch.manual_seed(0)
+    agree(*pair(make), *inputs())
+
+
+@pytest.mark.parametrize("lengths", [((5, 4, 5), (2, 3, 0)), ((5, 1, 3), (1, 1, 3))], ids=["free", "tight"])
+@pytest.mark.parametrize("concatenated", [False, True])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_a_ctc_loss_of_logits_computes_what_torchs_does(lengths, concatenated, reduction):
+    """Of logits: by log_probs themselves torch's derivative is another (see test_ctc_loss_is_differentiated_by_log_probs)."""
+    torch.manual_seed(0)
+    ends, sizes = (torch.tensor(x) for x in lengths)
+    targets = torch.tensor([[1, 1, 2], [3, 2, 3], [2, 1, 3]])
+    if concatenated:
+        targets = torch.cat([row[:n] for row, n in zip(targets, sizes, strict=True)])
+
+    def call(loss, x, *rest):
+        return loss(x.log_softmax(-1), *rest)
+
+    agree(*pair(lambda nn: nn.CTCLoss(reduction=reduction)), randn(5, 3, 4), targets, ends, sizes, call=call)
+
+
+def test_a_sequence_that_does_not_fit_has_an_infinite_ctc_loss_and_no_gradient_with_zero_infinity():
+    torch.manual_seed(0)
+    x, target, lengths = randn(3, 1, 4), torch.tensor([[1, 1, 2]]), (torch.tensor([3]), torch.tensor([3]))
+    assert nn.CTCLoss()(ours(x), ours(target), *map(ours, lengths)).item() == float("inf")
+    agree(*pair(lambda nn: nn.CTCLoss(zero_infinity=True)), x, target, *lengths)
+
+
+def test_ctc_loss_is_differentiated_by_log_probs():
+    """Adding c to all log_probs of a step multiplies every alignment by exp(c), so that each step's gradients add up to -1."""
+    x = minigrad.randn(5, 1, 4, dtype=minigrad.float64, requires_grad=True)
+    nn.CTCLoss(reduction="sum")(x, minigrad.tensor([[1, 2]]), [5], [2]).backward()
+    assert x.grad.sum((1, 2)).tolist() == pytest.approx([-1] * 5)
+
+
+@pytest.mark.parametrize("options", [{"reduction": "none"}, {"ignore_index": 1}, {"reduction": "sum", "bias": True}], ids=str)
+def test_a_linear_layer_and_its_loss_in_chunks_are_what_they_are_as_one(options):
+    torch.manual_seed(0)
+    weight = torch.rand(5, dtype=f64)
+    chunks = nn.LinearCrossEntropyOptions(batch_chunk_size=3)
+    module = nn.LinearCrossEntropyLoss(3, 5, weight=ours(weight), options=chunks, **options).double()
+    reference = torch.nn.LinearCrossEntropyLoss(3, 5, weight=weight, **options).double()
+    module.load_state_dict({key: ours(x) for key, x in reference.state_dict().items()})
+    agree(module, reference, randn(7, 3), torch.tensor([0, 1, 2, 3, 4, 1, 0]))
+
+
+def chunked(size):
+    """The loss of a linear layer by (x, weight), so many rows at a time."""
+    target = minigrad.arange(6) * 7
+    return lambda x, w: F.linear_cross_entropy(x, w, target, options=nn.LinearCrossEntropyOptions(batch_chunk_size=size))
+
+
+TRANSFORMS = {
+    "hessian": func.hessian,
+    "jacfwd of grad": lambda f: func.jacfwd(func.grad(f)),
+    "vmap of grad": lambda f: lambda x, w: func.vmap(func.grad(f), in_dims=(0, None))(minigrad.stack([x, x * 2]), w),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_every_transform_goes_through_chunks_of_a_linear_layer_and_its_loss(transform):
+    """Torch's are a function of their own, without second derivatives."""
+    minigrad.manual_seed(0)
+    x, w = (minigrad.randn(*shape, dtype=minigrad.float64) for shape in ((6, 3), (50, 3)))
+    found, wanted = (TRANSFORMS[transform](chunked(size))(x, w) for size in (2, None))
+    assert minigrad.allclose(found, wanted, rtol=1e-11, atol=1e-13)
+
+
+def test_chunks_of_a_linear_layer_and_its_loss_keep_no_logits():
+    x, w = minigrad.randn(6, 3, requires_grad=True), minigrad.randn(50, 3)
+    kept = {2: [], None: []}
+    for size, shapes in kept.items():
+        with saved_tensors_hooks(lambda t, shapes=shapes: shapes.append(t.shape) or t, lambda t: t):
+            chunked(size)(x, w)
+    assert (6, 50) in kept[None]
+    assert not [shape for shape in kept[2] if 50 in shape[1:]]
 
 
 def test_weights_of_a_loss_are_a_buffer():
@@ -336,6 +490,10 @@ def test_the_text_of_a_module_is_torchs():
     def make(nn):
         return nn.Sequential(
             nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.LayerNorm(3), nn.GELU()), nn.Dropout(0.1), nn.BatchNorm1d(3),
+            nn.InstanceNorm3d(2), nn.Dropout2d(), nn.AlphaDropout(inplace=True), nn.RReLU(inplace=True), nn.LocalResponseNorm(2),
+            nn.LPPool1d(2, (3,), stride=2), nn.MaxUnpool2d(2), nn.MaxPool1d(2), nn.AvgPool1d(2), nn.AvgPool3d(2), nn.Bilinear(1, 2, 3),
+            nn.AdaptiveMaxPool2d((2, 3)), nn.EmbeddingBag(4, 3, padding_idx=-1), nn.CosineSimilarity(), nn.PairwiseDistance(),
+            nn.LinearCrossEntropyLoss(2, 3), nn.MultiMarginLoss(), nn.TripletMarginLoss(), nn.CTCLoss(),
             nn.InstanceNorm1d(2), nn.GroupNorm(1, 2), nn.Embedding(2, 3, 1), nn.Softplus(), nn.Softmax(1), nn.ReLU(True),
             nn.Flatten())
 
@@ -568,3 +726,39 @@ def test_an_unsupported_option_is_refused():
 
 def test_functional_is_reached_from_nn():
     assert nn.functional is F
+
+
+# ---------------------------------------------------------------- functions that torch's database of samples has not
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize(("shape", "size"), [((2, 2, 3), (2, 1, 3, 4)), ((1, 3, 4), (1, 2, 2, 3, 2))], ids=["2d", "3d"])
+def test_an_affine_grid_is_torchs(shape, size, align_corners):
+    torch.manual_seed(0)
+    theta = randn(*shape)
+    mine = ours(theta)
+    found, wanted = (library.affine_grid(x, size, align_corners) for library, x in ((F, mine), (torch.nn.functional, theta)))
+    same(found, wanted)
+    found.sin().sum().backward()
+    wanted.sin().sum().backward()
+    same(mine.grad, theta.grad)
+
+
+def test_rrelu_in_training_draws_a_slope_for_each_element_below_zero():
+    minigrad.manual_seed(0)
+    y = nn.RReLU(0.2, 0.4)(-minigrad.ones(1000))
+    assert -0.4 <= y.min().item() < y.max().item() <= -0.2
+    assert nn.RReLU()(minigrad.ones(3)).tolist() == [1, 1, 1]
+
+
+def test_alpha_dropout_keeps_mean_and_variance():
+    minigrad.manual_seed(0)
+    x = minigrad.randn(100000)
+    y = nn.AlphaDropout(0.3)(x)
+    assert abs(y.mean().item()) < 0.02
+    assert abs(y.var().item() - 1) < 0.02
+
+
+def test_feature_dropout_drops_whole_channels():
+    minigrad.manual_seed(0)
+    for y in (nn.Dropout3d()(minigrad.ones(4, 50, 2, 2, 2)), nn.FeatureAlphaDropout()(minigrad.ones(4, 50, 2, 2, 2))):
+        assert (y.flatten(2).amin(-1) == y.flatten(2).amax(-1)).all()
+        assert len(set(y.flatten().tolist())) == 2
