@@ -7,6 +7,7 @@ A `Device` has a type (`cpu`, `sim`, `cuda`), an index, the array namespace `xp`
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from .errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from .storage import CountedStorage
 
@@ -162,6 +164,15 @@ def special(xp: Any, name: str) -> Callable[..., Array]:
     except ImportError as reason:
         msg = f"{name} needs scipy: install minigrad[special]."
         raise UsageError(msg) from reason
+
+
+def looking(xp: Any) -> AbstractContextManager[Any]:
+    """Within it a function of linalg raises where it fails, for which cupy's would have to wait: else those give nan."""
+    if xp is numpy:
+        return nullcontext()
+    from importlib import import_module  # noqa: PLC0415  as above
+
+    return import_module("cupyx").errstate(linalg="raise")  # type: ignore[no-any-return]
 
 
 def dtype_of(array: Array) -> dtypes.dtype:

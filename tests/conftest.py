@@ -9,11 +9,13 @@ A test must leave the State as it found it, and a failure shows the levels that 
 from __future__ import annotations
 
 import gc
+import sys
 
 import pytest
 
 import minigrad
 import minigrad.cuda
+from minigrad import backend
 from minigrad.backend import device as find_device
 from minigrad.devices import gpu
 from minigrad.interpreters.base import Interpreter
@@ -27,8 +29,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     if config.getoption("--stand-in"):
-        from tests.cupy_standin import CUPY, CUPYX
-        gpu.import_cupy = lambda: (CUPY, CUPYX)
+        from tests.cupy_standin import MODULES
+        sys.modules.update(MODULES)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -47,6 +49,16 @@ def device(request):
     if name == "cuda" and not minigrad.cuda.is_available():
         pytest.skip("no CUDA device that cupy can use: see docs/cuda.md")
     return name
+
+
+@pytest.fixture
+def cuda_stand_in(monkeypatch):
+    """A cupy made of numpy in the place of cupy, on devices that are found anew."""
+    from tests.cupy_standin import MODULES
+    for name, module in MODULES.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(gpu, "_FOUND", {})
+    monkeypatch.setattr(backend, "_FOUND", {k: v for k, v in backend._FOUND.items() if not k.startswith("cuda")})
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..backend import looking
 from ..op import OpFunction, row
 from .batching import leading
-from .factors import dagger, solve_triangle, solved
+from .factors import dagger, inverted, solve_triangle, solved
 from .linalg import adjoint, matmul
 from .shape import tril, triu
 
@@ -43,7 +44,8 @@ def _cholesky_jvp(dx: Tensor, out: Tensor, upper: bool) -> Tensor:
 
 
 def _cholesky_kernel(xp: Any, x0: Array, upper: bool) -> Array:
-    low = xp.linalg.cholesky(dagger(x0) if upper else x0)
+    with looking(xp):
+        low = xp.linalg.cholesky(dagger(x0) if upper else x0)
     return dagger(low) if upper else low
 
 
@@ -78,6 +80,6 @@ cholesky_solve_row: OpFunction = row(
          lambda dx, x1, out, upper: -cholesky_solve_row(matmul(_product_moved(dx, x1, upper), out), x1, upper=upper)))
 
 cholesky_inverse_row: OpFunction = row(
-    "cholesky_inverse", lambda xp, x0, upper: xp.linalg.inv(_product(xp, x0, upper)), saves=("x0", "out"), batch=leading,
+    "cholesky_inverse", lambda xp, x0, upper: inverted(xp, _product(xp, x0, upper)), saves=("x0", "out"), batch=leading,
     vjp=(lambda ct, x0, out, upper: -_through_product(matmul(out, matmul(ct, out)), x0, upper),),
     jvp=(lambda dx, x0, out, upper: -matmul(out, matmul(_product_moved(dx, x0, upper), out)),))

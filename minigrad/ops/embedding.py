@@ -21,6 +21,7 @@ from .joining import cat
 from .reduction import any as any_of
 from .reduction import sum as sum_over
 from .shape import basic_index, expand, flip_dims, reshape, unsqueeze
+from .special import add_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,7 @@ def _lookup_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Param
 
 def _spread_kernel(xp: Any, x0: Array, x1: Array, rows: int, padding: int, period: int) -> Array:
     out = xp.zeros((rows, x0.shape[-1]), x0.dtype)
-    xp.add.at(out, x1[x1 % period != padding], x0[x1 % period != padding])
+    add_at(xp, out, x1, xp.where((x1 % period == padding)[..., None], 0, x0))
     return out
 
 

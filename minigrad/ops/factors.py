@@ -12,6 +12,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from ..backend import looking
 from ..op import OpFunction, row
 from .batching import leading
 from .joining import cat
@@ -220,7 +221,14 @@ def _triangle_kernel(xp: Any, x0: Array, x1: Array, upper: bool, left: bool, uni
 
 def solved(xp: Any, a: Array, b: Array) -> Array:
     """The solution of a x = b."""
-    return xp.linalg.solve(a, b)
+    with looking(xp):
+        return xp.linalg.solve(a, b)
+
+
+def inverted(xp: Any, x0: Array) -> Array:
+    """The inverse."""
+    with looking(xp):
+        return xp.linalg.inv(x0)
 
 
 def _triangle_pulled(ct: Tensor, x0: Tensor, upper: bool, left: bool, unit: bool) -> Any:
@@ -298,7 +306,7 @@ def solve_factored(a: Tensor, lu: Tensor, pivots: Tensor, b: Tensor, *, adjoint:
     return _solved(a, lu, pivots, b, adjoint=adjoint, vector=vector)  # type: ignore[no-any-return]
 
 
-inverse: OpFunction = row("linalg_inv_ex", lambda xp, x0: xp.linalg.inv(x0), saves=("out",), batch=leading,
+inverse: OpFunction = row("linalg_inv_ex", inverted, saves=("out",), batch=leading,
                           vjp=(lambda ct, out: -matmul(adjoint(out), matmul(ct, adjoint(out))),),
                           jvp=(lambda dx, out: -matmul(out, matmul(dx, out)),))
 

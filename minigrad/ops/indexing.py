@@ -22,6 +22,7 @@ from .creation import arange, new_zeros, ones, zeros_like
 from .inplace import in_place
 from .joining import stack, unbind
 from .shape import movedim, reshape, sum_to, tril, triu
+from .special import add_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -152,7 +153,7 @@ def put(xp: Any, x0: Any, key: tuple[Any, ...], values: Any, *, accumulate: bool
     out = xp.array(x0)
     try:
         if accumulate:
-            xp.add.at(out, key, values)
+            add_at(xp, out, key, values)
         else:
             out[key] = values
     except (IndexError, ValueError) as error:

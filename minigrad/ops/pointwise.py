@@ -322,11 +322,7 @@ def _sign_kernel(xp: Any, x0: Array) -> Array:
     """0 for nan too."""
     if x0.dtype.kind != "f":
         return (x0 != 0).astype(x0.dtype) if x0.dtype.kind in "bu" else xp.sign(x0)
-    out = xp.asarray(xp.sign(x0))
-    lost = xp.isnan(out)
-    if lost.any():
-        out[lost] = 0
-    return out
+    return (x0 > 0).astype(x0.dtype) - (x0 < 0)
 
 
 def _sgn_kernel(xp: Any, x0: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Functions over an array namespace that numpy's or cupy's has not: the error function; running extremes, repetitions by array.
+"""Functions that numpy or cupy has not: the error function; running extremes, repetitions by array, sums at indices.
 
 Rational approximations for |x| <= 0.46875, <= 4 and above, relative error below 1e-15 in float64.
 
@@ -90,11 +90,11 @@ def repeated(xp: Any, counts: Array, n: int) -> Array:
 
 
 def combine_at(xp: Any, name: str, out: Array, key: tuple[Any, ...], values: Array) -> None:
-    """Combine values into the places that a key names, as often as it does; in cupy sums and extremes alone have `at`."""
+    """Combine values into the places that a key names, as often as it does; in cupy sums and extremes alone have `at`, for some kinds."""
     ufunc = getattr(xp, name)
     try:
         ufunc.at(out, key, values)
-    except NotImplementedError:
+    except (NotImplementedError, TypeError):
         places = xp.arange(out.size).reshape(out.shape)[key].reshape(-1)
         order = xp.argsort(places, kind="stable")
         places, values = places[order], values.reshape(-1)[order]
@@ -102,3 +102,17 @@ def combine_at(xp: Any, name: str, out: Array, key: tuple[Any, ...], values: Arr
         flat = out.reshape(-1)
         for k in range(int(turn.max()) + 1 if places.size else 0):
             flat[places[turn == k]] = ufunc(flat[places[turn == k]], values[turn == k])
+
+
+def add_at(xp: Any, out: Array, key: Any, values: Array) -> None:
+    """Add values to the elements at `key`, one after the other; cupy does that for some kinds of element alone."""
+    try:
+        xp.add.at(out, key, values)
+    except TypeError:
+        if out.dtype.kind == "c":
+            add_at(xp, out.real, key, values.real)
+            add_at(xp, out.imag, key, values.imag)
+        else:
+            wide = out.astype("uint64")
+            xp.add.at(wide, key, values.astype("uint64"))
+            out[...] = wide.astype(out.dtype)

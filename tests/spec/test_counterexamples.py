@@ -414,7 +414,7 @@ def test_hooks_that_alias_need_the_version_check():
 
 
 def test_a_stretch_of_nodes_that_is_not_checked_runs_on_what_was_written():
-    """[NOTE fast-path]  d tanh(3 sin x)/dx at 0 is 3; with the saved output overwritten by 2 it would be (1 - 4) 3."""
+    """[NOTE fast-path]  On the host.  d tanh(3 sin x)/dx at 0 is 3; with the saved output overwritten by 2 it would be (1 - 4) 3."""
     def program():
         x = t(0.0, device="cpu", requires_grad=True)    # other devices have no stretches
         y = mg.tanh(mg.sin(x) * 3)

@@ -3,21 +3,15 @@
 import pytest
 
 import minigrad as mg
-from minigrad import backend, cuda, memory
+from minigrad import cuda, memory
 from minigrad.autograd.graph import save_on_cpu
 from minigrad.backend import address
-from minigrad.devices import gpu
 from minigrad.errors import UsageError
 from minigrad.utils.checkpoint import checkpoint
 from tests import cupy_standin
 from tests.spec.instruments import chain
 
-
-@pytest.fixture(autouse=True)
-def _stand_in(monkeypatch):
-    monkeypatch.setattr(gpu, "import_cupy", lambda: (cupy_standin.CUPY, cupy_standin.CUPYX))
-    monkeypatch.setattr(gpu, "_FOUND", {})
-    monkeypatch.setattr(backend, "_FOUND", {k: v for k, v in backend._FOUND.items() if not k.startswith("cuda")})
+pytestmark = pytest.mark.usefixtures("cuda_stand_in")
 
 
 def on_cuda(value=1.0, **options):
@@ -113,3 +107,61 @@ def test_gradients_accumulate_where_they_stand():
     place = address(x.grad.value)
     x.sin().sum().backward()
     assert address(x.grad.value) == place
+
+
+# ---------------------------------------------------------------- several devices
+@pytest.fixture
+def _two_devices(monkeypatch):
+    monkeypatch.setattr(cupy_standin, "DEVICES", [2])
+
+
+@pytest.mark.usefixtures("_two_devices")
+@pytest.mark.parametrize("options", [{}, {"pin_memory": True}, {"non_blocking": True}])
+def test_work_goes_to_the_device_of_its_tensors(options):
+    x = mg.full((2, 3), 0.7, dtype=mg.float64, device="cuda:1", requires_grad=True)
+    with save_on_cpu(**options):
+        y = checkpoint(chain(3), chain(5)(x)) @ mg.rand(3, device="cuda:1").double()
+    y.sum().backward()
+    assert (x.grad.value.device.id, str(x.grad.device), cupy_standin.Device._now) == (1, "cuda:1", 0)
+
+
+@pytest.mark.usefixtures("_two_devices")
+def test_a_tensor_goes_from_one_device_to_the_other_by_the_host():
+    x = mg.arange(6, device="cuda:1").reshape(2, 3)
+    assert x.to("cuda:0").tolist() == x.t().to("cuda:0").t().tolist() == x.tolist()
+    with pytest.raises(UsageError, match="at least two devices"):
+        x + x.to("cuda:0")
+
+
+@pytest.mark.usefixtures("_two_devices")
+def test_streams_and_events_are_those_of_their_device():
+    stream = cuda.Stream("cuda:1")
+    with cuda.stream(stream):
+        assert (cuda.current_stream("cuda:1"), cuda.current_stream("cuda:0")) == (stream, cuda.default_stream("cuda:0"))
+        y = mg.ones(3, device="cuda:1") * 2
+        stream.record_event()
+    cuda.current_stream("cuda:1").wait_stream(stream)
+    cuda.synchronize("cuda:1")
+    assert y.tolist() == [2.0] * 3
+
+
+# ---------------------------------------------------------------- exchange, and what cupy refuses
+def test_arrays_of_cupy_are_exchanged_without_copies():
+    x = mg.arange(3, device="cuda")
+    y = mg.from_dlpack(x)
+    y.add_(1)
+    assert (x.__dlpack_device__(), str(y.device), x.tolist()) == ((2, 0), "cuda:0", [1, 2, 3])
+
+
+@pytest.mark.parametrize("dtype", [mg.complex64, mg.complex128, mg.int64, mg.int32, mg.int16, mg.uint8, mg.float16, mg.bool], ids=str)
+def test_sums_at_indices_are_those_of_the_host(dtype):
+    def found(device):
+        x = mg.ones(3, device=device).to(dtype)
+        return x.index_put((mg.tensor([0, 2, 0], device=device),), mg.ones(3, device=device).to(dtype), accumulate=True).tolist()
+    assert found("cuda") == found("cpu")
+
+
+@pytest.mark.parametrize(("f", "text"), [(mg.linalg.inv, "Singular"), (mg.linalg.cholesky, "not positive definite")], ids=["inv", "cholesky"])
+def test_a_matrix_that_has_none_is_an_error(f, text):
+    with pytest.raises(UsageError, match=text):
+        f(mg.tensor([[1.0, 2.0], [2.0, 1.0]], device="cuda") - mg.tensor([[0.0, 1.0], [1.0, 0.0]], device="cuda"))

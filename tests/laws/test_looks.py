@@ -1,0 +1,29 @@
+"""A kernel asks its device for work and goes on, so that the host can run ahead; those that wait for a number are listed."""
+
+import pytest
+
+from tests import cupy_standin
+from tests.laws.cases import cases
+
+CHECKS, SIZE, FAILS = "raises for an element that makes no sense", "its shape depends on elements", "raises where it fails"
+WAITS = {
+    "gather.gather_at": CHECKS, "gather.scatter_at": CHECKS, "gather.scatter_add_at": CHECKS, "gather._index_select": CHECKS,
+    "gather._index_add": CHECKS, "gather._index_copy": CHECKS, "picking._take": CHECKS, "embedding._lookup": CHECKS,
+    "loss.probable_loss": CHECKS, "loss.class_loss": CHECKS, "loss.class_loss_2d": CHECKS, "loss._nll_backward": CHECKS,
+    "random._bernoulli": CHECKS, "random._multinomial": CHECKS,
+    "indexing._argwhere": SIZE, "picking._masked_select": SIZE, "picking._masked_scatter": SIZE, "picking._repeated": SIZE,
+    "picking._one_hot": SIZE,
+    "factors.solve_triangle": FAILS, "factors._solved": FAILS, "factors.inverse": FAILS, "factors.lu_solve_row": FAILS,
+    "definite.cholesky_row": FAILS, "definite.cholesky_solve_row": FAILS, "definite.cholesky_inverse_row": FAILS,
+    "spectra._matrix_exp": "the number of squarings depends on the norm",
+}
+"""Rows whose kernels wait, and what for."""
+
+
+@cases()
+@pytest.mark.usefixtures("cuda_stand_in")
+def test_a_kernel_waits_for_its_device_where_it_must(case):
+    args, params = case.tensors(0, "cuda"), case.params("cuda")
+    before = cupy_standin.LOOKS[0]
+    case.call(*args, **params)
+    assert (cupy_standin.LOOKS[0] == before) == (case.name not in WAITS)
