@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CheckpointError", "InternalError", "LevelError", "MinigradError", "Refusal", "UsageError"]
+__all__ = ["ArgumentRefusal", "CheckpointError", "InternalError", "LevelError", "MinigradError", "Refusal", "UsageError"]
 
 
 class MinigradError(RuntimeError):
@@ -30,6 +30,10 @@ class Refusal(MinigradError):
     """A combination that is refused on purpose; the text names the rule and the way out."""
 
     refusal = True
+
+
+class ArgumentRefusal(Refusal, ValueError):
+    """A refusal of an argument, where torch raises ValueError."""
 
 
 class InternalError(MinigradError):

@@ -147,6 +147,8 @@ def wrap(found, parent=None):
         return found
     array = ndarray.__new__(ndarray)
     array._np = np.asarray(found)
+    if array._np is found:
+        found.flags.writeable = True
     shared = isinstance(found, np.ndarray) and parent is not None and np.shares_memory(found, parent._np)
     array.base = (parent.base if parent.base is not None else parent) if shared else None
     array._device = parent._device if shared else Device._now

@@ -17,6 +17,7 @@ from weakref import ref
 
 from ..errors import UsageError
 from ..graph.edge import end_of
+from ..graph.node import done_before
 from ..ops.shape import sum_to
 from ..state import current, tell, using, watched
 from ..tensor import Tensor, alias, extra_of, like, storage_of
@@ -337,18 +338,6 @@ def _before(node: Node, ct: Any) -> Any:
             old = x.grad
             extra_of(x).grad = slots[nr] if old is None else old + slots[nr]
     return slots[0] if node.outs == 1 else slots
-
-
-def age(target: Any) -> int:
-    """When a node or a leaf was made."""
-    number: int = target.nr if type(target) is Tensor else target.number
-    return number
-
-
-def done_before(target: Any) -> bool:
-    """Whether this is a recomputation of what has run that node, or accumulated into that leaf, already."""
-    began = current().recomputing
-    return began is not None and age(target) < began
 
 
 def below(x: Tensor) -> Tensor:

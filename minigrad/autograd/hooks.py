@@ -30,8 +30,8 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Removab
     if isinstance(target, Tensor):
         extra = extra_of(target)
         extra.hooks = [] if extra.hooks is None else extra.hooks
-        return RemovableHandle(extra.hooks, hook)
-    return RemovableHandle(hooks_of(target).tensor.setdefault(nr, []), hook)
+        return RemovableHandle(extra.hooks, hook, target)
+    return RemovableHandle(hooks_of(target).tensor.setdefault(nr, []), hook, target)
 
 
 def retain_grad(x: Tensor) -> None:
@@ -63,7 +63,7 @@ def register_post_accumulate_grad_hook(x: Tensor, hook: Callable[[Tensor], None]
         raise UsageError(msg)
     extra = extra_of(x)
     extra.post_hooks = [] if extra.post_hooks is None else extra.post_hooks
-    return RemovableHandle(extra.post_hooks, hook)
+    return RemovableHandle(extra.post_hooks, hook, x)
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all") -> Handles:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from ..state import current
 from ..tensor import Tensor, extra_of
 
 if TYPE_CHECKING:
@@ -93,11 +94,11 @@ class Node:
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after the node ran.  Source: torch.autograd.graph.Node.register_hook."""
-        return RemovableHandle(hooks_of(self).post, hook)
+        return RemovableHandle(hooks_of(self).post, hook, self)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_outputs)` before the node runs.  Source: torch.autograd.graph.Node.register_prehook."""
-        return RemovableHandle(hooks_of(self).pre, hook)
+        return RemovableHandle(hooks_of(self).pre, hook, self)
 
     def __repr__(self) -> str:
         return f"<{self.name()} object of {self.owner or 'level 0'}>"
@@ -130,11 +131,11 @@ class AccumulateGrad:
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook((), (gradient,))` after a backward has accumulated.  Source: torch.autograd.graph.Node.register_hook."""
-        return RemovableHandle(self._hooks().post, hook)
+        return RemovableHandle(self._hooks().post, hook, self.variable)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook((gradient,))` before; it may return another.  Source: torch.autograd.graph.Node.register_prehook."""
-        return RemovableHandle(self._hooks().pre, hook)
+        return RemovableHandle(self._hooks().pre, hook, self.variable)
 
     def _hooks(self) -> NodeHooks:
         extra = extra_of(self.variable)
@@ -150,11 +151,16 @@ class AccumulateGrad:
 
 
 class RemovableHandle:
-    """Takes a hook off again.  Source: torch.utils.hooks.RemovableHandle."""
+    """Puts a hook on a node or leaf, and takes it off again.  Source: torch.utils.hooks.RemovableHandle.
+
+    Where a region runs again, one that is older than that run has the hook already. [NOTE side-effects-once]
+    """
 
     __slots__ = ("_hook", "_list")
 
-    def __init__(self, hooks: list[Callable[..., Any]], hook: Callable[..., Any]) -> None:
+    def __init__(self, hooks: list[Callable[..., Any]], hook: Callable[..., Any], target: Any = None) -> None:
+        if target is not None and done_before(target):
+            hooks = []
         hooks.append(hook)
         self._list = hooks
         self._hook = hook
@@ -176,3 +182,15 @@ def hooks_of(node: Node) -> NodeHooks:
     if node.hooks is None:
         node.hooks = NodeHooks()
     return node.hooks
+
+
+def age(target: Any) -> int:
+    """When a node or a leaf was made."""
+    number: int = target.nr if type(target) is Tensor else target.number
+    return number
+
+
+def done_before(target: Any) -> bool:
+    """Whether this is a recomputation of what has run that node, or accumulated into that leaf, already."""
+    began = current().recomputing
+    return began is not None and age(target) < began

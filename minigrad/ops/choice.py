@@ -46,10 +46,15 @@ le = _truth("le", "less_equal", refuses=NO_COMPLEX)
 gt = _truth("gt", "greater", refuses=NO_COMPLEX)
 ge = _truth("ge", "greater_equal", refuses=NO_COMPLEX)
 
-logical_and = _truth("logical_and", "logical_and")
-logical_or = _truth("logical_or", "logical_or")
-logical_xor = _truth("logical_xor", "logical_xor")
-logical_not = _truth("logical_not", "logical_not", promote=None)
+def _of_truths(name: str) -> Any:
+    """A kernel of which of two arguments are zero; cupy's know no complex numbers."""
+    return lambda xp, x0, x1: getattr(xp, name)(*[x != 0 if x.dtype.kind == "c" else x for x in (x0, x1)])
+
+
+logical_and = _truth("logical_and", _of_truths("logical_and"))
+logical_or = _truth("logical_or", _of_truths("logical_or"))
+logical_xor = _truth("logical_xor", _of_truths("logical_xor"))
+logical_not = _truth("logical_not", lambda xp, x0: x0 == 0, promote=None)
 
 bitwise_and = _truth("bitwise_and", "bitwise_and", refuses=ONLY_INT)
 bitwise_or = _truth("bitwise_or", "bitwise_or", refuses=ONLY_INT)

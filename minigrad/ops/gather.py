@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def _in_range(xp: Any, index: Any, n: int, dim: int, error: type[Exception] = UsageError) -> Any:
     """The index, where all of it lies in 0 .. n - 1; these ops do not count from the end."""
     if index.size and index.view(f"u{index.itemsize}").max() >= n:  # as unsigned, a negative one is large
-        wrong = index[(index < 0) | (index >= n)].flat[0]
+        wrong = index[(index < 0) | (index >= n)][0]
         msg = f"index {int(wrong)} is out of bounds for dimension {dim} with size {n}"
         raise error(msg)
     return index

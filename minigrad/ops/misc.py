@@ -12,7 +12,7 @@ from ..backend import CPU, NUMPY_DTYPE, address
 from ..errors import UsageError
 from ..state import get_default_dtype, show
 from ..subclass import bare, dressed
-from ..tensor import Tensor, bottom, storage_of
+from ..tensor import WRITES, Tensor, bottom, next_number, storage_of
 from .inplace import views_of
 from .shape import detach
 from .transfer import to
@@ -172,7 +172,8 @@ def get_data(x: Tensor) -> Tensor:
 def set_data(x: Tensor, new: Tensor) -> None:
     """Let a base tensor hold the memory of another one: shape, dtype and device too; its place in a graph stays.
 
-    What was saved of it keeps the old memory.  Raises UsageError inside a transform.
+    What was saved of it keeps the old memory; a region that reads it, and would find the new one when it runs again, is
+    refused that.  Raises UsageError inside a transform.
     """
     if x.owner is not None or new.owner is not None:
         msg = f"x.data = y is for tensors of no transform, found {x!r} and {new!r}: use x.copy_(y). [level stack: {show()}]"
@@ -181,6 +182,7 @@ def set_data(x: Tensor, new: Tensor) -> None:
         msg = f"data set to a tensor that requires gradients must be floating point or complex dtype, and this is {new.dtype}."
         raise UsageError(msg)
     x.store = storage_of(new)
+    x.store.last_write = WRITES.latest = next_number()  # no write, and no new version, but another value [NOTE captured-tensors]
     x.value, x.kind, x.shape = new.value, new.kind, new.shape
     for view in [x, *[v for v, _ in views_of(x)]]:
         if view.extra is not None:

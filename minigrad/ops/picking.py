@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def _take_kernel(xp: Any, x0: Any, x1: Any) -> Any:
     n = x0.size
     if x1.size and (x1.min() < -n or x1.max() >= n):
-        wrong = x1[(x1 < -n) | (x1 >= n)].flat[0]
+        wrong = x1[(x1 < -n) | (x1 >= n)][0]
         msg = f"out of range: tried to access index {int(wrong)} on a tensor of {n} elements."
         raise IndexError(msg)
     return x0.reshape(-1)[x1]

@@ -19,7 +19,8 @@ from .. import tree
 from ..autograd import engine
 from ..autograd.function import Function, once_differentiable
 from ..autograd.roots import roots
-from ..errors import CheckpointError, Refusal, UsageError
+from ..errors import ArgumentRefusal, CheckpointError, Refusal, UsageError
+from ..graph.node import age
 from ..state import State, Watcher, current, show, using
 from ..tensor import LEAF, Tensor, alias, edge, next_number, storage_of
 from .region import Region
@@ -41,14 +42,16 @@ def reentrant(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
               plain: bool) -> Any:
     """Return function(*args), a tensor or a tuple; its tensors require grad where anything that it differentiates does.
 
-    kwargs and what is not `plain` (contexts, debug) are refused: ValueError.
+    kwargs and what is not `plain` (contexts, debug) are refused, as ValueError too.
     """
     if kwargs:
-        msg = "Unexpected keyword arguments: " + ",".join(kwargs)
-        raise ValueError(msg)
+        msg = ("Unexpected keyword arguments: " + ",".join(kwargs) + ". With use_reentrant=True a tensor among them would get no "
+               "gradient: pass it by position, or use use_reentrant=False, which takes keywords. [NOTE reentrant]")
+        raise ArgumentRefusal(msg)
     if not plain:
-        msg = "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
-        raise ValueError(msg)
+        msg = ("Passing `context_fn` or `debug` is only supported when use_reentrant=False. With use_reentrant=True the first run "
+               "records nothing that another could be held against. [NOTE reentrant]")
+        raise ArgumentRefusal(msg)
     state = current()
     if state.levels:
         msg = ("checkpoint(use_reentrant=True) runs a graph of level 0 inside a graph of level 0, which no level above sees: "
@@ -88,7 +91,7 @@ class CheckpointFunction(Function):
             msg = ("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
                    "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
                    f".backward() without passing the `inputs` argument. [level stack: {show()}] [NOTE reentrant]")
-            raise UsageError(msg)
+            raise Refusal(msg)
         return None, None, None, *ctx.rerun.gradients(ctx.saved_tensors, grads)
 
 
@@ -161,7 +164,7 @@ class Reads(Watcher):
 
     def _differentiated(self, x: Tensor) -> bool:
         if x.node is not None:
-            if engine.age(edge(x)[0]) < self.began:
+            if age(edge(x)[0]) < self.began:
                 self.captured.setdefault(edge(x), x)
             return True
         if x.store in LOST:
@@ -180,7 +183,7 @@ def _cut(roots: list[Any], began: int, ends: dict[Edge, Tensor]) -> None:
 
 
 def _end(target: Any, nr: int, began: int, ends: dict[Edge, Tensor]) -> Edge:
-    if engine.age(target) > began:
+    if age(target) > began:
         return target, nr
     if (target, nr) not in ends:
         msg = (f"the recomputation of a region differentiates {target!r}, which its forward did not: the gradient would be "

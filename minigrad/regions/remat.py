@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import tree
-from ..autograd.engine import Walk, age, reachable
+from ..autograd.engine import Walk, reachable
 from ..errors import CheckpointError
-from ..graph.node import Node
+from ..graph.node import Node, age
 from ..graph.record import already_freed
 from ..ops.inplace import set_edge
 from ..state import current, show, using

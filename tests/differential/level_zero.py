@@ -119,7 +119,7 @@ def the_grad_of_a_computed_tensor_is_warned_of(t):
 def numpy_of_what_requires_grad_where_nothing_records(t):
     x = vec(t, requires_grad=True)
     with t.no_grad():
-        found = x.numpy().tolist()
+        found = x.cpu().numpy().tolist()
     return found, error(x.numpy, "Can't call numpy() on Tensor that requires grad")
 
 
