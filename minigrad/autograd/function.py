@@ -152,8 +152,8 @@ class Once(Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        msg = ("trying to differentiate twice a function that was marked with @once_differentiable. Without the mark its backward "
-               f"is recorded; of checkpoint, with use_reentrant=False. [level stack: {show()}]")
+        msg = ("trying to differentiate twice a function that was marked with @once_differentiable. Without the mark its "
+               f"backward is recorded; of checkpoint, with use_reentrant=False. [level stack: {show()}]")
         raise UsageError(msg)
 
     @staticmethod

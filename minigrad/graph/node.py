@@ -159,10 +159,8 @@ class RemovableHandle:
     __slots__ = ("_hook", "_list")
 
     def __init__(self, hooks: list[Callable[..., Any]], hook: Callable[..., Any], target: Any = None) -> None:
-        if target is not None and done_before(target):
-            hooks = []
-        hooks.append(hook)
-        self._list = hooks
+        self._list = [] if target is not None and done_before(target) else hooks
+        self._list.append(hook)
         self._hook = hook
 
     def remove(self) -> None:

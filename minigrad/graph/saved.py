@@ -18,6 +18,7 @@ from ..inference import saving
 from ..state import State, current, tell, underneath, using
 from ..storage import Storage, modified
 from ..tensor import LEAF, Tensor, alias, base_tensor, bottom, peel, storage_of
+from ..tree import leaves_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -196,7 +197,7 @@ class PackedTensor:
         for base in bases:
             packed = hooks.pack(leaf if leaf is not None else alias(base), site)
             self.packed.append(_unlinked(packed))
-            self.checks.append((base.value.shape, base.dtype, _watch(packed)))
+            self.checks.append((base.value.shape, base.dtype, _watch(packed, base)))
 
     def unpack(self, *asking: Any) -> Tensor:
         """The tensor, with its layers around the data from the unpack hook; `asking`: the level, if not the one that saved."""
@@ -204,10 +205,12 @@ class PackedTensor:
 
     def _bases(self, asking: Any) -> Iterator[Tensor]:
         for packed, (shape, dtype, watched) in zip(self.packed, self.checks, strict=True):
-            if watched is not None and watched[0].version != watched[1]:
-                raise modified(packed.dtype, *watched)
+            for store, version in watched:
+                if store.version != version and version is not None:
+                    raise modified(store.kind.dtype, store, version)
+            before = [store.version for store, _ in watched]
             base = self.hooks.unpack(packed, asking)
-            if watched is not None and watched[0].version != watched[1]:
+            if before != [store.version for store, _ in watched]:
                 msg = (f"A saved tensor unpack hook modified what pack returned in place ({self.site}): a second backward "
                        "would see another value. Clone it in the unpack hook first.")
                 raise UsageError(msg)
@@ -293,9 +296,11 @@ def _unlinked(packed: Any) -> Any:
     return packed
 
 
-def _watch(packed: Any) -> tuple[Any, int] | None:
-    """What to compare where pack returned a tensor: the version check of plain saving. [NOTE aliasing-hooks]"""
-    if not isinstance(packed, Tensor):
-        return None
-    store = storage_of(bottom(packed))
-    return store, store.version
+def _watch(packed: Any, base: Tensor) -> list[tuple[Storage, int | None]]:
+    """The memory that pack returned, and the version of it that plain saving would ask for. [NOTE aliasing-hooks]
+
+    A tensor among other things may be a place in memory that pack goes on to fill: its version is None if it is not `base`'s.
+    """
+    found = [packed] if isinstance(packed, Tensor) else leaves_of(packed) if isinstance(packed, (tuple, list, dict)) else []
+    stores = [storage_of(bottom(x)) for x in found if isinstance(x, Tensor)]
+    return [(s, s.version if s is storage_of(base) or isinstance(packed, Tensor) else None) for s in stores]

@@ -182,7 +182,7 @@ def set_data(x: Tensor, new: Tensor) -> None:
         msg = f"data set to a tensor that requires gradients must be floating point or complex dtype, and this is {new.dtype}."
         raise UsageError(msg)
     x.store = storage_of(new)
-    x.store.last_write = WRITES.latest = next_number()  # no write, and no new version, but another value [NOTE captured-tensors]
+    x.store.last_write = WRITES.latest = next_number()  # no new version, but another value [NOTE captured-tensors]
     x.value, x.kind, x.shape = new.value, new.kind, new.shape
     for view in [x, *[v for v, _ in views_of(x)]]:
         if view.extra is not None:

@@ -45,12 +45,12 @@ def reentrant(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     kwargs and what is not `plain` (contexts, debug) are refused, as ValueError too.
     """
     if kwargs:
-        msg = ("Unexpected keyword arguments: " + ",".join(kwargs) + ". With use_reentrant=True a tensor among them would get no "
-               "gradient: pass it by position, or use use_reentrant=False, which takes keywords. [NOTE reentrant]")
+        msg = ("Unexpected keyword arguments: " + ",".join(kwargs) + ". With use_reentrant=True a tensor among them would get "
+               "no gradient: pass it by position, or use use_reentrant=False, which takes keywords. [NOTE reentrant]")
         raise ArgumentRefusal(msg)
     if not plain:
-        msg = ("Passing `context_fn` or `debug` is only supported when use_reentrant=False. With use_reentrant=True the first run "
-               "records nothing that another could be held against. [NOTE reentrant]")
+        msg = ("Passing `context_fn` or `debug` is only supported when use_reentrant=False. With use_reentrant=True the first "
+               "run records nothing that another could be held against. [NOTE reentrant]")
         raise ArgumentRefusal(msg)
     state = current()
     if state.levels:

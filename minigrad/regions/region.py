@@ -96,7 +96,7 @@ class Reader(Watcher):
             for x in detail:
                 if type(x) is Tensor and x.store is not None and self.region.outdates(x.store, self.began):
                     msg = (f"a tensor that the checkpointed function reads ({x.dtype} {list(x.store.array.shape)}, in "
-                           f"{subject.name}) has been modified by an inplace operation after its forward, or was "
-                           f"given other data: it is at version {x.store.version} now. The recomputation would compute something "
-                           f"else. Run the backward first, or pass a clone. [level stack: {show()}] [NOTE captured-tensors]")
+                           f"{subject.name}) has been modified by an inplace operation after its forward, or was given other "
+                           f"data: it is at version {x.store.version} now. The recomputation would compute something else. "
+                           f"Run the backward first, or pass a clone. [level stack: {show()}] [NOTE captured-tensors]")
                     raise CheckpointError(msg)

@@ -6,7 +6,7 @@ Several of them are designs that were tried upstream; their docstrings say where
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from weakref import WeakKeyDictionary
 
@@ -16,6 +16,7 @@ from minigrad.autograd import accumulated, anomaly_mode, engine, forward_ad, fun
 from minigrad.backend import CPU
 from minigrad.devices import accelerator, meta, pinned, simulated
 from minigrad.fx import memory, tracer
+from minigrad.graph import node as nodes
 from minigrad.graph import saved
 from minigrad.interpreters import functional
 from minigrad.interpreters.base import Interpreter
@@ -207,6 +208,37 @@ def checkpoint_in_one_graph():
         self if owner is (self.levels[-1] if self.levels else None) else None))
 
 
+def leaves_packed_as_aliases():
+    """A pack hook is handed another tensor for a leaf too, as for an output."""
+    return replaced(saved.Hooks, save_base=lambda self, base, site: saved.PackedTensor(alias(base), self, site))
+
+
+def outermost_hooks_asked():
+    """Of the hooks in force the outermost manage a save."""
+    def from_outside(hooks):
+        manager = vars(hooks).get("manager", saved.Hooks.manager)
+        return lambda self, owner: (None if self.outer is None else self.outer.manager(owner)) or manager(self, owner)
+    stack = ExitStack()
+    for hooks in (saved.Hooks, recompute.Frame):
+        stack.enter_context(replaced(hooks, manager=from_outside(hooks)))
+    return stack
+
+
+def pack_hooks_unwatched():
+    """Nobody looks whether a pack hook wrote to what it was given."""
+    def pack(self, base, site):
+        with state.using(state.underneath(state.current())):
+            return self.pack_hook(base)
+    return replaced(saved.UserHooks, pack=pack)
+
+
+def unpacked_tensors_unchecked():
+    """What an unpack hook gives back is taken as it is, whatever its shape and dtype."""
+    def bases(self, asking):
+        return (self.hooks.unpack(packed, asking) for packed in self.packed)
+    return replaced(saved.PackedTensor, _bases=bases)
+
+
 def levels_that_hide_hooks():
     """A level starts without saved-tensor hooks: those around a transform do not see what happens inside it."""
     def enter(self):
@@ -256,7 +288,7 @@ def writes_without_a_copy():
 
 def packed_tensors_unwatched():
     """What hooks return has no version check, as in torch."""
-    return replaced(saved, _watch=lambda packed: None)
+    return replaced(saved, _watch=lambda packed, base: [])
 
 
 # ---------------------------------------------------------------- checkpoint
@@ -302,6 +334,12 @@ def frames_that_manage_every_level():
     return replaced(recompute.Frame, manager=lambda self, owner: self)
 
 
+def own_levels_saves_kept():
+    """What the levels that are entered inside a region save is kept, though there are hooks outside."""
+    return replaced(recompute.Frame, manager=lambda self, owner: (
+        self if owner is None or owner in self.levels or owner is recompute.INPUTS else None))
+
+
 def inputs_of_every_level():
     """A recomputation counts the input of every region inside it, also of those at a level of the region's own."""
     return replaced(recompute.Refill, manager=lambda self, owner: (
@@ -313,6 +351,12 @@ def arguments_with_edges():
     return replaced(recompute, _kept=lambda x, state, edges: lambda asking: x)
 
 
+def arguments_beside_the_hooks():
+    """The arguments of a region are kept as they are, whatever hooks are around it."""
+    keep = recompute._kept
+    return replaced(recompute, _kept=lambda x, outside, *, edges: keep(x, outside._replace(hooks=None), edges=edges))
+
+
 def captured_tensors_unchecked():
     """Nobody looks whether what the region read was written to since."""
     return replaced(region.Region, outdates=lambda self, store, began: False)
@@ -321,6 +365,15 @@ def captured_tensors_unchecked():
 def streams_not_replayed():
     """The recomputation draws on from where the streams stand."""
     return replaced(region.Region, streams=lambda self, outside: outside)
+
+
+def streams_replayed_where(wanted):
+    """The streams that are replayed are those of the generators that are wanted."""
+    streams = region.Region.streams
+
+    def some(self, outside):
+        return tuple(pair for pair in streams(self, outside) if wanted(pair[0]))
+    return replaced(region.Region, streams=some)
 
 
 def streams_replayed_in_place():
@@ -389,6 +442,11 @@ def recomputed_in_inference_mode():
     return replaced(state.using, __enter__=enter)
 
 
+def looks_unchecked():
+    """A recomputed value may have any shape, dtype and device."""
+    return replaced(recompute.Frame, look=lambda self, base: ())
+
+
 def values_unchecked():
     """determinism_check="values" compares what "default" does."""
     return replaced(recompute.Frame, look=lambda self, base: (base.value.shape, base.dtype, base.device))
@@ -397,6 +455,11 @@ def values_unchecked():
 def accumulate_again():
     """A backward inside a region accumulates into leaves also when the region runs again."""
     return replaced(engine, done_before=lambda leaf: False)
+
+
+def hooks_registered_again():
+    """A region that runs again puts its hooks once more on the tensors that it found, as in torch."""
+    return replaced(nodes, done_before=lambda target: False)
 
 
 class _Lasting(dict):
@@ -513,6 +576,29 @@ def host_copies_keyed_by(key):
     return replaced(offload.Offloading, pack=pack)
 
 
+def host_copies_of_any_version():
+    """A storage that was copied once is not copied again, whatever was written to it."""
+    copied = offload.Offloading.pack
+
+    class Whatever(dict):
+        get = lambda self, version: next(iter(self.values()), None)
+
+    def pack(self, base, owner=None):
+        self.copies.setdefault(tensor.storage_of(base), Whatever())
+        return copied(self, base, owner)
+    return replaced(offload.Offloading, pack=pack)
+
+
+def device_copies_for_each_save():
+    """What comes back for one save is not there for another of the same storage."""
+    restored = offload.HostCopy.restored
+
+    def anew(self):
+        self.back = None
+        return restored(self)
+    return replaced(offload.HostCopy, restored=anew)
+
+
 @contextmanager
 def host_tensors_copied():
     """A tensor that is on the host already is copied, as with pin_memory."""
@@ -552,6 +638,26 @@ def writes_under_a_copy_unchecked():
     def let_go(self):
         self.leaving = None
     return replaced(streamed.StreamedCopy, let_go=let_go)
+
+
+def nothing_asked_for_ahead():
+    """A copy back is asked for when a backward needs it, and not before."""
+    return replaced(streamed.Streamed, _start_next=lambda self, packed: None)
+
+
+def copies_without_a_window():
+    """Any number of copies to the host is under way, and their memory is held."""
+    return replaced(streamed.Streamed, window=1 << 30)
+
+
+def pinned_memory_never_reused():
+    """Every copy gets pinned memory of its own, as without a pool."""
+    return replaced(pinned.Pool, _is_there=lambda self, nbytes: False)
+
+
+def nothing_skipped():
+    """What `skip` names is copied too."""
+    return replaced(offload.Offloading, stays=lambda self, base: base.device is CPU)
 
 
 def frees_that_do_not_wait():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from contextlib import nullcontext
+from functools import partial
 from weakref import ref
 
 import pytest
@@ -83,6 +84,30 @@ def test_a_write_that_nothing_recomputed_reads_is_no_error():
     y = checkpoint(lambda x: mg.sin(x * w), x)
     checkpoint(lambda x: mg.sin(x * other), x)
     other.add_(1)
+    y.backward()
+    assert x.grad.item() == pytest.approx(3 * math.cos(6))
+
+
+@pytest.mark.parametrize("way", ["captured", "module", "view"])
+def test_other_data_is_another_value(way):
+    """[NOTE captured-tensors] C5: what a tensor holds is exchanged, and nothing is written to."""
+    w, x = t([3.0, 4.0]), t(2.0, requires_grad=True)
+    read = leaves_of_forward(w[:1].requires_grad_() if way == "view" else w)["captured" if way == "view" else way]
+    y = read(lambda x, k: mg.sin(x * k).sum(), x)
+    w.data = t([5.0, 6.0])
+    if way == "view":                                      # it holds the old data
+        y.backward()
+        assert x.grad.item() == pytest.approx(3 * math.cos(6))
+        return
+    with pytest.raises(CheckpointError, match="given other data"):
+        y.backward()
+
+
+def test_an_argument_that_was_given_other_data_is_run_again_from_the_old():
+    """[NOTE captured-tensors] C5: it was saved, as an op saves it."""
+    x, w = t(2.0, requires_grad=True), t(3.0)
+    y = checkpoint(lambda x, w: mg.sin(x * w), x, w)
+    w.data = t(30.0)
     y.backward()
     assert x.grad.item() == pytest.approx(3 * math.cos(6))
 
@@ -235,6 +260,40 @@ def test_a_hook_on_a_captured_intermediate_runs_once_for_an_inner_gradient_and_o
         wrap(lambda: mg.sin(a) * 1).backward()
         return len(visits), x.grad.item()
     assert run(checkpoint) == run(plainly)
+
+
+REGISTER = {
+    "tensor": lambda w, log: w.register_hook(lambda g: log.append(g.item()) or g * 2),
+    "after accumulation": lambda w, log: w.is_leaf and w.register_post_accumulate_grad_hook(lambda w: log.append(w.grad.item())),
+    "several": lambda w, log: mg.autograd.graph.register_multi_grad_hook([w], lambda g: log.append(g[0].item())),
+    "node": lambda w, log: w.grad_fn and w.grad_fn.register_hook(lambda ins, outs: log.append(outs[0].item())),
+    "before the node": lambda w, log: w.grad_fn and w.grad_fn.register_prehook(lambda outs: log.append(outs[0].item())),
+    "accumulation": lambda w, log: mg.autograd.graph.get_gradient_edge(w).node.register_hook(lambda ins, outs: log.append(outs[0].item())),
+    "a hook that is taken off": lambda w, log: w.register_hook(lambda g: log.append(g.item())).remove(),
+}
+WRAPS = {"first": checkpoint, "every": partial(checkpoint, remat="every"), "reentrant": partial(checkpoint, use_reentrant=True)}
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+@pytest.mark.parametrize("where", ["leaf", "intermediate", "argument", "made inside"])
+@pytest.mark.parametrize("register", REGISTER)
+def test_a_hook_that_a_region_registers_is_registered_once(register, where, wrap):
+    """[NOTE side-effects-once] C8: what it found has it from the forward; what it makes is made, and hooked, in the run that counts."""
+    def run(wrap):
+        w, x, log = t(3.0, requires_grad=True), t(2.0, requires_grad=True), []
+        found = w * 1 if where == "intermediate" else w
+
+        def region(x):
+            h = {"leaf": found, "intermediate": found, "argument": x, "made inside": mg.sin(x)}[where]
+            if h.requires_grad and (h.grad_fn is not None or where != "made inside"):
+                REGISTER[register](h, log)
+            return mg.exp(mg.sin(x) * found * h)
+        wrap(region, x).backward()
+        return w.grad.item(), x.grad.item(), log
+    got, want = run(WRAPS[wrap]), run(plainly)
+    assert got[:2] == pytest.approx(want[:2], rel=1e-12)
+    if where != "argument":                                # a region is given others than its caller has
+        assert got[2] == pytest.approx(want[2], rel=1e-12)
 
 
 # ---------------------------------------------------------------- C9: early stop

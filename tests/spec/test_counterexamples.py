@@ -23,12 +23,14 @@ from minigrad.autograd.graph import (
     save_on_cpu,
     saved_tensors_hooks,
 )
+from minigrad.devices.simulated import SIM
 from minigrad.errors import CheckpointError, LevelError, Refusal, UsageError
-from minigrad.func import functionalize, grad, grad_and_value, jvp, linearize, vjp, vmap
+from minigrad.func import functional_call, functionalize, grad, grad_and_value, jvp, linearize, vjp, vmap
 from minigrad.fx.experimental.proxy_tensor import make_fx
 from minigrad.ops import aten
 from minigrad.overrides import TorchFunctionMode
-from minigrad.state import current, using
+from minigrad.random import generator_of
+from minigrad.state import current, show, using
 from minigrad.utils.checkpoint import GraphExecGroup, checkpoint, create_selective_checkpoint_contexts, is_recomputing
 from tests.spec import counterexamples as broken
 from tests.spec.instruments import (
@@ -325,6 +327,43 @@ def test_a_checkpoint_in_one_graph_keeps_what_the_other_saves(no_gc):
         assert kept_by_the_outer_level() == 4
 
 
+def test_a_leaf_that_is_packed_as_another_tensor_is_not_recognised():
+    """[NOTE layers-remember] H2: a hook that would leave the parameters alone takes them for activations."""
+    def taken():
+        w, packed = t(3.0, requires_grad=True), []
+        with saved_tensors_hooks(lambda x: packed.append(x is w) or x, lambda x: x):
+            mg.sin(w)
+        return packed
+
+    assert taken() == [True]
+    with broken.leaves_packed_as_aliases():
+        assert taken() == [False]
+
+
+def test_asking_the_outermost_hooks_exchanges_the_laws_of_checkpoint_and_save_on_cpu():
+    """[NOTE hooks-compose] H3: (host copies, runs) of save_on_cpu(checkpoint(f)), and of checkpoint(save_on_cpu(f))."""
+    def laws():
+        found = []
+        for region_outside in (False, True):
+            f, offload, x = Counted(sin_sin), save_on_cpu(), t([1.0], device="sim", requires_grad=True)
+
+            def inside(x, f=f, offload=offload):
+                with offload:
+                    return f(x)
+            if region_outside:
+                y = checkpoint(inside, x)
+            else:
+                with offload:
+                    y = checkpoint(f, x)
+            y.backward()
+            found.append((offload.host_copies, f.calls))
+        return found
+
+    assert laws() == [(1, 2), (2, 1)]
+    with broken.outermost_hooks_asked():
+        assert laws() == [(2, 1), (0, 2)]
+
+
 def test_levels_that_hide_hooks_offload_nothing():
     """[NOTE hooks-at-every-level] H2."""
     def packs():
@@ -444,6 +483,36 @@ def test_an_unpack_hook_that_writes_makes_the_second_backward_another():
         assert two_backwards() == [8.0, 16.0]
 
 
+def test_a_pack_hook_that_writes_changes_what_the_forward_goes_on_with():
+    """[NOTE hooks-do-not-mutate] H6."""
+    def program():
+        x = t(2.0, requires_grad=True)
+        a = x * 1
+        with saved_tensors_hooks(lambda s: s.mul_(10), lambda s: s):
+            mg.sin(a)
+        return a.item()
+
+    with pytest.raises(UsageError, match="modifying its input in place"):
+        program()
+    with broken.pack_hooks_unwatched():
+        assert program() == 20.0
+
+
+def test_what_a_hook_gives_back_in_another_shape_broadcasts_in_silence():
+    """[NOTE hooks-do-not-mutate] H6: cos 1 twice, where cos 1 and cos 2 were asked for."""
+    def program():
+        x = t([1.0, 2.0], requires_grad=True)
+        with saved_tensors_hooks(lambda s: s, lambda s: s[:1]):
+            y = mg.sin(x)
+        y.sum().backward()
+        return x.grad.tolist()
+
+    with pytest.raises(UsageError, match="same shape and dtype"):
+        program()
+    with broken.unpacked_tensors_unchecked():
+        assert program() == pytest.approx([math.cos(1)] * 2)
+
+
 # ---------------------------------------------------------------- checkpoint
 def test_recomputing_where_the_backward_runs_does_not_know_vmap():
     """[NOTE recompute-under-the-same-state] C1.  Upstream: pytorch/pytorch#165880."""
@@ -479,6 +548,41 @@ def test_recomputing_where_the_backward_runs_does_not_know_grad():
         program()
 
 
+def test_recomputing_where_the_backward_runs_finds_the_modules_own_weights():
+    """[NOTE captured-tensors] C5, C1: functional_call's are 3, the module's own are 1.  Upstream: pytorch/pytorch#165880."""
+    def program():
+        class Scaled(mg.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = mg.nn.Parameter(t(1.0))
+
+            def forward(self, x):
+                return checkpoint(lambda x: mg.sin(x * self.w), x)
+        x = t(1.0, requires_grad=True)
+        functional_call(Scaled(), {"w": t(3.0)}, (x,)).backward()
+        return x.grad.item()
+
+    assert close(program(), 3 * math.cos(3))
+    with broken.recompute_where_the_backward_runs():
+        assert close(program(), math.cos(1))
+
+
+def test_recomputing_where_the_backward_runs_shows_the_stack_of_the_backward():
+    """[NOTE the-stack-is-shown] S6."""
+    def shown():
+        seen, x = [], t([1.0, 2.0], requires_grad=True)
+        y = vmap(lambda a: checkpoint(lambda a: seen.append(show()) or mg.sin(a), a))(x).sum()
+        try:
+            y.backward()
+        except RuntimeError as error:
+            seen.append(type(error))
+        return seen
+
+    assert shown() == ["base < vmap@1"] * 2
+    with broken.recompute_where_the_backward_runs():
+        assert shown() == ["base < vmap@1", "base", LevelError]
+
+
 def test_recomputing_with_other_context_variables_gives_another_gradient():
     """[NOTE recompute-under-the-same-state] S5.  Upstream: pytorch/pytorch#184018, where torch is silently wrong."""
     scale = ContextVar("scale", default=1.0)
@@ -508,6 +612,18 @@ def test_frames_that_manage_every_level_ask_a_level_that_is_not_theirs():
     assert f.calls == 2
     with broken.frames_that_manage_every_level(), pytest.raises(CheckpointError, match="different number of tensors"):
         program()
+
+
+def test_what_a_regions_own_levels_save_stays_on_the_device_though_there_are_hooks():
+    """[NOTE whose-saves] C2: host copies of the region's input and of three saves of grad@2, or of the input alone."""
+    def copies():
+        with (context := save_on_cpu()):
+            checkpoint(grad(chain(3)), t(1.0, device="sim", requires_grad=True))
+        return context.host_copies
+
+    assert copies() == 3
+    with broken.own_levels_saves_kept():
+        assert copies() == 1
 
 
 def test_one_list_of_slots_hands_out_the_saves_of_another_level():
@@ -551,6 +667,33 @@ def test_arguments_with_edges_keep_the_graph_outside_alive(no_gc):
         assert not freed()
 
 
+def test_arguments_kept_beside_the_hooks_stay_on_the_device():
+    """[NOTE arguments-are-fresh] C4.  Upstream: pytorch/pytorch#178568."""
+    def copies():
+        with (context := save_on_cpu()):
+            checkpoint(lambda nest: sin_sin(nest["x"][0]), {"x": [t(1.0, device="sim", requires_grad=True)]})
+        return context.host_copies
+
+    assert copies() == 1
+    with broken.arguments_beside_the_hooks():
+        assert copies() == 0
+
+
+def test_data_that_is_not_checked_gives_a_gradient_at_the_new_value():
+    """[NOTE captured-tensors] C5: other memory instead of another value in the same."""
+    def program():
+        x, w = t(1.0, requires_grad=True), t(2.0)
+        y = checkpoint(lambda x: mg.sin(x * w), x)
+        w.data = t(20.0)
+        y.backward()
+        return x.grad.item()
+
+    with pytest.raises(CheckpointError, match="given other data"):
+        program()
+    with broken.captured_tensors_unchecked():
+        assert close(program(), 20 * math.cos(20))         # 2 cos 2 was asked for
+
+
 def test_captured_tensors_that_are_not_checked_give_a_gradient_at_the_new_value():
     """[NOTE captured-tensors] C5.  torch is silently wrong here."""
     def program():
@@ -577,6 +720,25 @@ def test_streams_that_are_not_replayed_give_the_gradient_of_another_mask():
 
     assert differ() == 0
     with broken.streams_not_replayed():
+        assert differ() > 0
+
+
+@pytest.mark.parametrize("wanted", [lambda g: g.device.kind == "cpu", lambda g: g in (mg.default_generator, generator_of(SIM))],
+                         ids=["of one device", "of nobody's own"])
+def test_streams_of_some_generators_are_not_enough(wanted):
+    """[NOTE random-streams] C6.  Upstream: torch replays the arguments' device, and none of the user's (pytorch/pytorch#26013)."""
+    def differ():
+        own = mg.Generator("sim").manual_seed(3)
+        x = t([1.0] * 64, requires_grad=True, device="cpu")
+
+        def region(x):
+            return mg.sin(x).to("sim") * (mg.rand(64, device="sim", generator=own) > 0.5).to(x.dtype)
+        y = checkpoint(region, x)
+        y.sum().backward()
+        return sum((a != 0) != (b != 0) for a, b in zip(y.tolist(), x.grad.tolist(), strict=True))
+
+    assert differ() == 0
+    with broken.streams_replayed_where(wanted):
         assert differ() > 0
 
 
@@ -619,6 +781,23 @@ def test_an_early_stop_that_is_an_exception_ends_in_the_users_handler():
         assert program() == ["the fallback runs"]
 
 
+def test_looks_that_are_not_compared_broadcast_in_silence():
+    """[NOTE recomputation-is-checked] C7: cos 1 twice, where cos 1 and cos 2 were asked for."""
+    def program():
+        x, runs = t([1.0, 2.0], requires_grad=True), []
+
+        def region(x):
+            runs.append(x)
+            return mg.sin(x if len(runs) == 1 else x[:1])
+        checkpoint(region, x).sum().backward()
+        return x.grad.tolist()
+
+    with pytest.raises(CheckpointError, match="different metadata"):
+        program()
+    with broken.looks_unchecked():
+        assert program() == pytest.approx([math.cos(1)] * 2)
+
+
 def test_values_that_are_not_compared_give_the_derivative_of_another_function():
     """[NOTE recomputation-is-checked] C7."""
     def program():
@@ -650,6 +829,23 @@ def test_accumulating_again_doubles_the_gradient():
     assert program() == 6.0
     with broken.accumulate_again():
         assert program() == 12.0
+
+
+@pytest.mark.parametrize("options", [{}, {"remat": "every"}, {"use_reentrant": True}], ids=["first", "every", "reentrant"])
+def test_a_hook_that_is_registered_again_doubles_once_more(options):
+    """[NOTE side-effects-once] C8: the gradient of x w is x, and the hook doubles it."""
+    def program():
+        w, x = t(3.0, requires_grad=True), t(2.0, requires_grad=True)
+
+        def region(x):
+            w.register_hook(lambda g: g * 2)
+            return mg.sin(x) * w
+        checkpoint(region, x, **options).backward()
+        return w.grad.item()
+
+    assert close(program(), 2 * math.sin(2))
+    with broken.hooks_registered_again():
+        assert close(program(), 4 * math.sin(2))
 
 
 def test_sites_of_the_top_mix_the_levels():
@@ -842,6 +1038,50 @@ def test_copies_keyed_by_what_is_used_again_confuse_the_dead_with_the_living(key
         assert wrong != 36.0 and copies < 8
 
 
+def test_a_copy_of_any_version_gives_the_gradient_at_the_old_value():
+    """[NOTE one-copy] O1: d/dx (sin(x) + sin(2 x)) where the second save is of the same memory, doubled."""
+    def program():
+        x = t([1.0], device="sim", requires_grad=True)
+        with save_on_cpu():
+            a = x * 1
+            y = mg.sin(a)
+            y = y + mg.sin(a.mul_(2))
+        y.sum().backward()
+        return x.grad.item()
+
+    assert close(program(), math.cos(1) + 2 * math.cos(2))
+    with broken.host_copies_of_any_version():
+        assert close(program(), math.cos(1) + 2 * math.cos(1))
+
+
+def test_device_copies_for_each_save_bring_back_a_memory_twice():
+    """[NOTE one-copy] O2: bytes to the device for two saves in 800."""
+    def moved():
+        x = mg.ones(100, dtype=mg.float64, device="sim", requires_grad=True)
+        with save_on_cpu():
+            y = mg.sin(x), mg.cos(x)
+        before = sim.memory_stats()["copied_bytes.to_device"]
+        kept = [out.grad_fn._saved_self for out in y]
+        return sim.memory_stats()["copied_bytes.to_device"] - before, len(kept)
+
+    assert moved() == (800, 2)
+    with broken.device_copies_for_each_save():
+        assert moved() == (1600, 2)
+
+
+def test_what_is_skipped_is_not_copied():
+    """[NOTE copies-on-a-stream] O3: a weight that is on the device anyway."""
+    def copies():
+        w, x = t([3.0], device="sim", requires_grad=True), t([2.0], device="sim", requires_grad=True)
+        with (context := save_on_cpu(non_blocking=True, skip=[w])):
+            x * w
+        return context.host_copies
+
+    assert copies() == 1
+    with broken.nothing_skipped():
+        assert copies() == 2
+
+
 def test_a_host_tensor_that_is_copied_loses_its_version_check():
     """[NOTE host-tensors-stay] O4: the gradient is right, the program's mistake is not told."""
     def program():
@@ -963,6 +1203,54 @@ def test_what_comes_back_is_poison_to_who_does_not_wait():
     assert close(streamed_gradient(), SIX)
     with broken.copies_back_not_waited_for():
         assert math.isnan(streamed_gradient())
+
+
+def test_copies_that_are_not_asked_for_ahead_come_when_the_backward_waits():
+    """[NOTE copies-on-a-stream] O3: bytes on their way after the first of six saves of 8 bytes was unpacked."""
+    def asked():
+        x = t([1.0], device="sim", requires_grad=True)
+        with save_on_cpu(non_blocking=True):
+            y = chain(6)(x)
+        before = sim.memory_stats()["copied_bytes.to_device"]
+        y.grad_fn._saved_self
+        return sim.memory_stats()["copied_bytes.to_device"] - before
+
+    assert asked() == 24
+    with broken.nothing_asked_for_ahead():
+        assert asked() == 8
+
+
+def test_copies_without_a_window_leave_the_device_as_full_as_it_was():
+    """[NOTE copies-on-a-stream] O3: arrays of 800 bytes after twelve sines: the output and two that leave, or all."""
+    def kept():
+        x = mg.ones(100, dtype=mg.float64, device="sim", requires_grad=True)
+        before = sim.memory_allocated()
+        with save_on_cpu(non_blocking=True):
+            y = chain(12)(x)
+        return (sim.memory_allocated() - before) // y.untyped_storage().nbytes()
+
+    assert kept() == 3
+    with broken.copies_without_a_window():
+        assert kept() == 12
+
+
+def test_pinned_memory_that_is_never_reused_grows_with_every_step():
+    """[NOTE streams] O3: blocks of 8 KiB that are new in the last two of three steps."""
+    def grown():
+        held = []
+        for _ in range(3):
+            x = mg.ones(1024, dtype=mg.float64, device="sim", requires_grad=True)
+            with save_on_cpu(non_blocking=True):
+                y = chain(6)(x)
+            y.sum().backward()
+            sim.synchronize()
+            del x, y
+            held.append(SIM.pool.held)
+        return (held[-1] - held[0]) // 8192
+
+    assert grown() == 0
+    with broken.pinned_memory_never_reused():
+        assert grown() == 12
 
 
 def test_pinned_memory_that_is_given_away_early_holds_another_tensor():

@@ -536,6 +536,33 @@ def test_writing_to_a_saved_tensor_is_an_error_at_every_level(hooks, order):
             f(t(2.0, requires_grad=True)).backward()
 
 
+@pytest.mark.parametrize("pack", [lambda s: ("cpu", s), lambda s: [s[:1], 3], lambda s: {"x": s.view(1, 2)}], ids=["tuple", "list", "dict"])
+def test_an_alias_among_other_things_that_pack_returned_is_watched_too(pack):
+    """[NOTE aliasing-hooks] H5."""
+    a = t([2.0, 3.0], requires_grad=True) * 1
+    with saved_tensors_hooks(pack, lambda packed: a.detach()):
+        y = mg.sin(a)
+    with mg.no_grad():
+        a.mul_(10)
+    with pytest.raises(UsageError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_memory_that_pack_goes_on_to_fill_is_no_alias():
+    """[NOTE aliasing-hooks] H5: a place in a pool, in torch's way of packing a pair."""
+    pool, places = mg.zeros(4, dtype=mg.float64), iter(range(4))
+
+    def pack(s):
+        place = next(places)
+        pool[place] = s
+        return pool, place
+    x = t(1.0, requires_grad=True)
+    with saved_tensors_hooks(pack, lambda packed: packed[0][packed[1]].clone()):
+        y = chain(4)(x)
+    y.backward()
+    assert x.grad.item() == pytest.approx(nth(1, chain(4))(t(1.0)).item(), rel=1e-12)
+
+
 def test_a_hook_that_copies_needs_no_check():
     """[NOTE aliasing-hooks] H5: the copy is the value at the time of the save.  Upstream: pytorch/pytorch#128545."""
     x = t(2.0, requires_grad=True)
@@ -568,10 +595,12 @@ def test_a_pack_hook_that_writes_to_its_input_is_an_error_at_once():
         mg.sin(a)
 
 
-def test_an_unpack_hook_that_writes_is_an_error_at_once():
+@pytest.mark.parametrize(("pack", "get"), [(lambda s: s.clone(), lambda p: p), (lambda s: (s.device, s.clone()), lambda p: p[1]),
+                                           (lambda s: {"x": [s.clone()]}, lambda p: p["x"][0])], ids=["itself", "in a pair", "in a nest"])
+def test_an_unpack_hook_that_writes_is_an_error_at_once(pack, get):
     """[NOTE hooks-do-not-mutate] H6."""
     x = t(2.0, requires_grad=True)
-    with saved_tensors_hooks(lambda s: s.clone(), lambda s: s.mul_(2)):
+    with saved_tensors_hooks(pack, lambda packed: get(packed).mul_(2)):
         y = mg.sin(x)
     with pytest.raises(UsageError, match="unpack hook modified what pack returned"):
         y.backward()
