@@ -16,9 +16,9 @@ README = (ROOT / "README.md").read_text()
 PROGRAM = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
 COMMANDS = [line.partition(" #")[0].strip() for line in README.splitlines() if line.startswith(("pip ", "python "))]
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "docs/reading.md", "docs/porting.md", "docs/architecture.md",
-                                     "docs/upstream.md")]
+                                     "docs/upstream.md", "docs/cuda.md", "docs/benchmarks.md")]
 UPSTREAM = ("torch/", "DynamicLayer.cpp", "saved_variable.cpp")
-BARE = ("", "minigrad", "minigrad/graph", "minigrad/ops", "minigrad/autograd", "minigrad/interpreters", "tests")
+BARE = ("", "minigrad", "minigrad/devices", "minigrad/graph", "minigrad/ops", "minigrad/autograd", "minigrad/interpreters", "tests")
 
 
 # ---------------------------------------------------------------- the program

@@ -5,7 +5,7 @@ import pytest
 import minigrad as mg
 from minigrad import cuda, memory
 from minigrad.autograd.graph import save_on_cpu
-from minigrad.backend import address
+from minigrad.backend import address, share_memory
 from minigrad.errors import UsageError
 from minigrad.utils.checkpoint import checkpoint
 from tests import cupy_standin
@@ -165,3 +165,28 @@ def test_sums_at_indices_are_those_of_the_host(dtype):
 def test_a_matrix_that_has_none_is_an_error(f, text):
     with pytest.raises(UsageError, match=text):
         f(mg.tensor([[1.0, 2.0], [2.0, 1.0]], device="cuda") - mg.tensor([[0.0, 1.0], [1.0, 0.0]], device="cuda"))
+
+
+def test_a_view_with_gaps_goes_to_the_host_and_back_by_its_elements():
+    x = mg.arange(12, device="cuda").reshape(3, 4)[:, ::2]
+    there = x.cpu()
+    assert (there.tolist(), there[::2].to("cuda").tolist()) == ([[0, 2], [4, 6], [8, 10]], [[0, 2], [8, 10]])
+
+
+def test_bytes_in_use_and_their_peak_are_asked_for_in_torchs_words():
+    cuda.reset_peak_memory_stats()
+    start = cuda.memory_allocated()
+    x = on_cuda()
+    del x
+    assert (cuda.memory_allocated() - start, cuda.max_memory_allocated() - start) == (0, 48)
+
+
+def test_tensors_know_whether_they_share_memory():
+    x, y = on_cuda(), on_cuda()
+    assert share_memory(x.value, x[0].value)
+    assert not share_memory(x.value, y.value)
+
+
+def test_without_a_device_cuda_is_not_available(monkeypatch):
+    monkeypatch.setattr(cupy_standin, "DEVICES", [0])
+    assert not cuda.is_available()
