@@ -180,7 +180,7 @@ def row(name: str, kernel: Any, *, arity: int = 0, doc: str | None = None, **rul
     """Make a row and return the function that calls it.  `arity` 1 and 2 (no keyword parameters) get the fast path."""
     op = Op(name, kernel, **rules)
     call = cast("OpFunction", (_general, _unary, _binary)[arity](op))
-    call.__name__ = name
+    call.__name__ = call.__qualname__ = name
     call.__doc__ = doc or f"Source: torch.{name}."
     call.op = op
     op.call = call
