@@ -14,7 +14,7 @@ import importlib
 import inspect
 import json
 import types
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +23,8 @@ import numpy as np
 INTERFACE = json.loads((Path(__file__).parent / "house" / "cupy_interface.json").read_text())
 _REDUCED = {"add": np.sum, "multiply": np.prod}
 _ACCUMULATED = {"add": np.cumsum, "multiply": np.cumprod}
+_AT = {"add": "iIlLqQefd", "subtract": "iI", "maximum": "iIlLqQfd", "minimum": "iIlLqQfd"}
+"""Kinds of element that atomic functions of CUDA take, as of cupy 14.1 (before it, add.at knows no l and q)."""
 _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide", "mod": "remainder",
               "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
               "rshift": "right_shift"}
@@ -148,7 +150,8 @@ def wrap(found, parent=None):
     array = ndarray.__new__(ndarray)
     array._np = np.asarray(found)
     if array._np is found:
-        found.flags.writeable = True
+        with suppress(ValueError):                         # a view of a view whose flag was set
+            found.flags.writeable = True
     shared = isinstance(found, np.ndarray) and parent is not None and np.shares_memory(found, parent._np)
     array.base = (parent.base if parent.base is not None else parent) if shared else None
     array._device = parent._device if shared else Device._now
@@ -226,10 +229,9 @@ class ufunc:
         return wrap(self._known(_ACCUMULATED, "accumulate")(taken(array), axis=axis, dtype=dtype))
 
     def at(self, a, indices, b=None):
-        assert self.name == "add"
         masks = isinstance(indices, ndarray) and indices.dtype == bool
-        if not masks and a.dtype.char not in "ilIefdLQ":       # l and q: from 14.1 on
-            raise TypeError("cupy.add.at only supports int32, int64, float16, float32, float64, uint32, uint64 as data type")
+        if not masks and a.dtype.char not in self._known(_AT, "at"):
+            raise TypeError(f"cupy.{self.name}.at only supports {_AT[self.name]} as data type")
         self.function.at(a._np, taken(indices), taken(b))
 
 

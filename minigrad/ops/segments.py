@@ -18,7 +18,7 @@ from .gather import _grid, _one_rank, _vector, gather_at, scatter_add_at, scatte
 from .indexing import masked_fill
 from .pointwise import conj
 from .shape import expand, normal_dim, reshape
-from .special import combine_at
+from .special import add_at, combine_at
 
 if TYPE_CHECKING:
     from ..backend import Array
@@ -33,9 +33,9 @@ def _reduced_kernel(xp: Any, x0: Array, x1: Array, x2: Array, dim: int, reduce: 
         out[key] = x2 if reduce in ("amax", "amin") else reduce == "prod"  # one of the elements, or none
     combine_at(xp, _BINARY[reduce], out, key, x2)
     if reduce == "mean":
-        count = xp.full(out.shape, 1)
+        count = xp.full(out.shape, 1, "int32")
         count[key] = include_self
-        xp.add.at(count, key, 1)
+        add_at(xp, count, key, xp.full(x2.shape, 1, "int32"))
         return (out / count if out.dtype.kind in "fc" else out // count).astype(out.dtype)
     return out
 

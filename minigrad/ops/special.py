@@ -90,7 +90,7 @@ def repeated(xp: Any, counts: Array, n: int) -> Array:
 
 
 def combine_at(xp: Any, name: str, out: Array, key: tuple[Any, ...], values: Array) -> None:
-    """Combine values into the places that a key names, as often as it does; in cupy sums and extremes alone have `at`, for some kinds."""
+    """Combine values into the places that a key names, as often as it does; in cupy some functions have `at`, for some kinds."""
     ufunc = getattr(xp, name)
     try:
         ufunc.at(out, key, values)
@@ -102,6 +102,7 @@ def combine_at(xp: Any, name: str, out: Array, key: tuple[Any, ...], values: Arr
         flat = out.reshape(-1)
         for k in range(int(turn.max()) + 1 if places.size else 0):
             flat[places[turn == k]] = ufunc(flat[places[turn == k]], values[turn == k])
+        out[...] = flat.reshape(out.shape)
 
 
 def add_at(xp: Any, out: Array, key: Any, values: Array) -> None:

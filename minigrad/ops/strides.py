@@ -25,6 +25,7 @@ from .inplace import embedded, in_place_view
 from .layout import clone, contiguous_format
 from .misc import storage_offset as offset_of
 from .shape import permute, varargs
+from .special import add_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +79,7 @@ def _grid(xp: Any, shape: tuple[int, ...], strides: tuple[int, ...], start: int)
 def _gathered(xp: Any, x: Array, kept: int, at: Array, extent: int) -> Array:
     """A memory for each sample, to which the elements are added at their places."""
     memory = xp.zeros((*x.shape[:kept], extent), x.dtype)
-    xp.add.at(memory, (*[slice(None)] * kept, at), x)
+    add_at(xp, memory, (*[slice(None)] * kept, at), x)
     return memory
 
 

@@ -10,7 +10,7 @@ WAITS = {
     "gather.gather_at": CHECKS, "gather.scatter_at": CHECKS, "gather.scatter_add_at": CHECKS, "gather._index_select": CHECKS,
     "gather._index_add": CHECKS, "gather._index_copy": CHECKS, "picking._take": CHECKS, "embedding._lookup": CHECKS,
     "loss.probable_loss": CHECKS, "loss.class_loss": CHECKS, "loss.class_loss_2d": CHECKS, "loss._nll_backward": CHECKS,
-    "random._bernoulli": CHECKS, "random._multinomial": CHECKS,
+    "eigen._eig": CHECKS, "random._bernoulli": CHECKS, "random._multinomial": CHECKS,
     "indexing._argwhere": SIZE, "picking._masked_select": SIZE, "picking._masked_scatter": SIZE, "picking._repeated": SIZE,
     "picking._one_hot": SIZE,
     "factors.solve_triangle": FAILS, "factors._solved": FAILS, "factors.inverse": FAILS, "factors.lu_solve_row": FAILS,
@@ -18,6 +18,7 @@ WAITS = {
     "spectra._matrix_exp": "the number of squarings depends on the norm",
 }
 """Rows whose kernels wait, and what for."""
+SOMETIMES = {"segments._scatter_reduce": "a product is taken in as many turns as a place is named, of which there is a largest"}
 
 
 @cases()
@@ -26,4 +27,4 @@ def test_a_kernel_waits_for_its_device_where_it_must(case):
     args, params = case.tensors(0, "cuda"), case.params("cuda")
     before = cupy_standin.LOOKS[0]
     case.call(*args, **params)
-    assert (cupy_standin.LOOKS[0] == before) == (case.name not in WAITS)
+    assert case.name in SOMETIMES or (cupy_standin.LOOKS[0] == before) == (case.name not in WAITS)
