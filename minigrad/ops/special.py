@@ -90,7 +90,7 @@ def repeated(xp: Any, counts: Array, n: int) -> Array:
 
 
 def combine_at(xp: Any, name: str, out: Array, key: tuple[Any, ...], values: Array) -> None:
-    """Combine values into the places that a key names, as often as it does; in cupy some functions have `at`, for some kinds."""
+    """Combine values into the places that a key names, as often as it does; cupy has `at` for some functions and kinds."""
     ufunc = getattr(xp, name)
     try:
         ufunc.at(out, key, values)
