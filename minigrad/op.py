@@ -48,6 +48,7 @@ class OpFunction(Protocol):
 
     op: Op
     __name__: str
+    __qualname__: str
 
     def __call__(self, *args: Any, **params: Any) -> Any: ...
 
