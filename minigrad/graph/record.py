@@ -237,14 +237,16 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, stat
         out.nr = 0
     else:
         out = wrapper(owner, out, node)
-    if not plan.places:
-        node.held = ()
-    elif state.hooks is not None:
-        node.held = save(owner, out if plan.alone else x, op.node_name, plan.saves[0], state, node)
+    if plan.alone is None:
+        node.held = _saved(op, owner, (x,), out, plan, state, node)
+        return out
+    kept = (x, out)[plan.alone]
+    if state.hooks is not None:
+        node.held = save(owner, kept, op.node_name, plan.saves[0], state, node)
     elif owner is None:
-        node.held = keep_base(out if plan.alone else x)
+        node.held = keep_base(kept)
     else:
-        value = (out if plan.alone else x).value
+        value = kept.value
         node.held = keep_base(value) if value.owner is None and value.node is None else keep(value)
     return out
 
@@ -281,21 +283,19 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
         out.nr = 0
     else:
         out = wrapper(owner, out, node)
-    if state.hooks is not None:
-        node.held = _saved(op, owner, (x, y), out, plan, state, node)
-    elif plan.alone is not None:
+    if state.hooks is None and plan.alone is not None:
         kept = (x, y, out)[plan.alone]
         node.held = keep_base(kept) if owner is None and type(kept) is Tensor else _kept(owner, kept)
-    elif plan.crossed:
+    elif state.hooks is None and plan.crossed:
         node.held = _kept(owner, y), _kept(owner, x)
     else:
-        node.held = tuple([_kept(owner, out if i is None else (x, y)[i]) for i, _ in plan.places])
+        node.held = _saved(op, owner, (x, y), out, plan, state, node)
     return out
 
 
 def _saved(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any, plan: Plan, state: State,
            node: OpNode) -> Any:
-    """What a node keeps where hooks are in force, or somebody watches."""
+    """What a node keeps, whatever is in force; where nothing is there are shorter ways."""
     saved: tuple[Any, ...] = ()
     for i, nr in plan.places:
         x = inputs[i] if i is not None else out if op.outs == 1 else out[nr]
