@@ -41,8 +41,8 @@ def ported() -> Any:
     """torch, with minigrad.upstream's functions in the place of its own."""
     torch, port = library("torch"), import_module("minigrad.upstream")
     graph = With(torch.autograd.graph, save_on_cpu=port.save_on_cpu, saved_tensors_hooks=port.saved_tensors_hooks)
-    return With(torch, autograd=With(torch.autograd, graph=graph),
-                utils=With(torch.utils, checkpoint=With(torch.utils.checkpoint, checkpoint=port.checkpoint)))
+    checkpoint = With(torch.utils.checkpoint, checkpoint=port.checkpoint, set_checkpoint_remat=port.set_checkpoint_remat)
+    return With(torch, autograd=With(torch.autograd, graph=graph), utils=With(torch.utils, checkpoint=checkpoint))
 
 
 class Outcome(NamedTuple):

@@ -299,7 +299,7 @@ def autocast_left(torch: Any, device: str) -> Any:
 
 # ---------------------------------------------------------------- all of them
 _REGIONS = (("plain", plain, "right", "right", ""), ("checkpoint", checkpointed, "refuses", "right", "functorch#993"),
-            ("every", at_every_order, "lacks it", "lacks it", ""),
+            ("every", at_every_order, "lacks it", "right", ""),
             ("save_on_cpu", offloaded, "refuses", "right", "functorch#993"),
             ("both", both, "refuses", "right", "functorch#993"))
 _EACH = [derivative(1, x) for x in POINTS]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,8 +16,23 @@ from .private import debug_contexts, metadata, untraced
 from .remat import every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+
+_REMAT: ContextVar[str | None] = ContextVar("remat", default=None)
+
+
+@contextmanager
+def set_checkpoint_remat(remat: str) -> Iterator[None]:
+    """Within this context every checkpoint has remat="first", or "every", whatever its own remat says.
+
+    As torch.utils.checkpoint.set_checkpoint_early_stop for its option, but a second run is in the context of its forward.
+    """
+    token = _REMAT.set(remat)
+    try:
+        yield
+    finally:
+        _REMAT.reset(token)
 
 
 @untraced
@@ -54,6 +70,7 @@ def checkpoint(
     Source: torch.utils.checkpoint.checkpoint
 
     """
+    remat = _REMAT.get() or remat
     if remat not in ("first", "every"):
         msg = f"remat must be 'first' or 'every', found {remat!r}."
         raise ValueError(msg)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.func import functionalize, grad, vjp, vmap
 
-from minigrad.upstream import checkpoint, save_on_cpu
+from minigrad.upstream import checkpoint, save_on_cpu, set_checkpoint_remat
 from tests.upstream.instruments import Alive, Counted, T, chain, nth
 
 X = T([0.3, 0.7])
@@ -208,6 +208,27 @@ def test_another_second_run_is_an_error():
 def test_other_words_are_refused():
     with pytest.raises(ValueError, match="remat must be 'first' or 'every', found 'last'"):
         checkpoint(torch.sin, X, remat="last")
+
+
+def test_a_context_overrules_what_the_call_says():
+    for said in ("first", "every"):
+        x = X.clone().requires_grad_()
+        with set_checkpoint_remat(said):
+            assert [is_cut(checkpoint(chain(2), x, remat=r)) for r in ("first", "every")] == [said == "every"] * 2
+    assert not is_cut(checkpoint(chain(2), x))
+
+
+def test_a_region_that_runs_again_is_in_the_context_of_its_forward():
+    x, inner = X.clone().requires_grad_(), []
+
+    def f(x):
+        inner.append(checkpoint(chain(2), x))
+        return inner[-1]
+
+    with set_checkpoint_remat("every"):
+        y = every(f, x)
+    torch.autograd.grad(y.sum(), x)
+    assert [is_cut(y) for y in inner] == [True, True]
 
 
 # ---------------------------------------------------------------- memory
