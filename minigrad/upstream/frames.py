@@ -117,7 +117,8 @@ class Frame(Hooks):
         self.settings = settings
         self.stack = Stack()
         self.depth = len(self.stack.levels)
-        leaves, self._spec = tree_flatten((args, kwargs))
+        self._names = tuple(kwargs)
+        leaves, self._spec = tree_flatten([*args, *kwargs.values()])
         self.around = Surroundings(leaves, preserve_rng_state=settings.preserve_rng_state)
         self.notes = Notes() if self.depth or self.stack.dual else None
         self.slots: dict[int, list[ref[Slot]]] = {}
@@ -183,9 +184,10 @@ class Frame(Hooks):
                         again.fresh[old] = new
             exits.enter_context(Entry(refill, alone=True))
             exits.enter_context(self.settings.again or nullcontext())
-            args, kwargs = tree_unflatten(leaves, self._spec)
+            values = tree_unflatten(leaves, self._spec)
+            named = len(values) - len(self._names)
             try:
-                self.function(*args, **kwargs)
+                self.function(*values[:named], **dict(zip(self._names, values[named:], strict=True)))
             except Stop as stop:
                 if stop.refill is not refill:
                     raise
