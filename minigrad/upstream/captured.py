@@ -76,11 +76,11 @@ class Notes(TorchFunctionMode):
 
 
 class Again(TorchFunctionMode):
-    """Put fresh tensors in the place of noted ones."""
+    """Put fresh tensors in the place of arguments, and of noted ones."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: Notes | None = None) -> None:
         super().__init__()
-        self._notes = notes.known
+        self._notes = WeakTensorKeyDictionary() if notes is None else notes.known
         self.fresh = WeakTensorKeyDictionary()
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:

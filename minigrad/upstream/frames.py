@@ -29,7 +29,7 @@ from .private import engine, get_stack, graph_group, graph_task, tree_flatten, t
 from .surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
 
@@ -125,7 +125,12 @@ class Frame(Hooks):
         self.closed = False
         """Whether the forward has ended: until then an inner backward may ask for a recomputation."""
         outside = entered()
-        self._leaves = [Argument(x, outside) if isinstance(x, torch.Tensor) else x for x in leaves]
+        given = {id(x): x for x in leaves if isinstance(x, torch.Tensor)}
+        arguments = {nr: Argument(x, outside) for nr, x in given.items()}
+        self._arguments = list(arguments.values())
+        self._leaves = [arguments.get(id(x), x) for x in leaves]
+        self.tells_apart = False
+        """Whether a region inside tells its inputs apart: an argument that is captured too must then be one in a second run."""
 
     # ------------------------------------------------------------ forward
     def run(self, here: AbstractContextManager[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -166,31 +171,40 @@ class Frame(Hooks):
 
     def recompute(self, refill: Refill) -> None:
         """Run the region as it ran in the forward, and fill slots."""
-        bases = [x.bases(refill.asking) if isinstance(x, Argument) else None for x in self._leaves]
+        bases = [x.bases(refill.asking) for x in self._arguments]
         with standing(0):
-            self.around.context.copy().run(self._again, refill, bases)
+            self.around.again(self._again, refill, bases)
             refill.finish()
 
-    def _again(self, refill: Refill, bases: list[Any]) -> None:
+    def _again(self, refill: Refill, bases: list[Iterator[torch.Tensor]]) -> None:
         with ExitStack() as exits:
-            exits.enter_context(self.around.restored())
             exits.enter_context(self.stack.entered())
             exits.enter_context(rerunning())
-            leaves = [x.fresh(b) if isinstance(x, Argument) else x for x, b in zip(self._leaves, bases, strict=True)]
-            if self.notes is not None and self.stack.left:
-                again = exits.enter_context(Again(self.notes))
-                for x, new in zip(self._leaves, leaves, strict=True):
-                    if isinstance(x, Argument) and (old := x.original()) is not None:
-                        again.fresh[old] = new
+            fresh = {id(x): x.fresh(b) for x, b in zip(self._arguments, bases, strict=True)}
+            notes = self.notes if self.stack.left else None
+            if notes is not None or self.tells_apart:
+                again = exits.enter_context(Again(notes))
+                for x in self._arguments:
+                    if (old := x.original()) is not None:
+                        again.fresh[old] = fresh[id(x)]
             exits.enter_context(Entry(refill, alone=True))
             exits.enter_context(self.settings.again or nullcontext())
-            values = tree_unflatten(leaves, self._spec)
+            values = tree_unflatten([fresh.get(id(x), x) for x in self._leaves], self._spec)
             named = len(values) - len(self._names)
             try:
                 self.function(*values[:named], **dict(zip(self._names, values[named:], strict=True)))
             except Stop as stop:
                 if stop.refill is not refill:
                     raise
+
+
+def enclosing() -> Iterator[Frame]:
+    """The regions whose forwards are running, innermost first."""
+    entry = entered()
+    while entry is not None:
+        if isinstance(entry.hooks, Frame):
+            yield entry.hooks
+        entry = entry.outer
 
 
 # ---------------------------------------------------------------- running again

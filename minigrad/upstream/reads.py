@@ -91,7 +91,10 @@ class Reads(Notes):
         """What the region's function holds of each: another tensor, where a region outside is run again."""
         self.awaited = False
         """Whether the region asked for the gradient of an intermediate to be retained."""
-        for x in arguments:
+        once = {id(x): x for x in arguments}
+        self.places = {nr: place for place, nr in enumerate(once)}
+        """Where among the inputs an argument is, by its id."""
+        for x in once.values():
             self._add(x, substitute(x))
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.checkpoint import CheckpointError
 
-from .captured import Again, Notes, bookkeeping
+from .captured import Again, bookkeeping
 from .effects import rerunning
-from .frames import Frame, Holding, Settings
+from .frames import Frame, Holding, Settings, enclosing
 from .hooks import INPUTS, Entry, Hooks
 from .layers import one_down, rewrapped, with_tangent
 from .levels import depth, standing, tangent_of
@@ -48,13 +48,14 @@ from .reads import Reads, above, edge, is_at, leads_outside
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
-    from weakref import ref
 
     from .reads import Build
 
 
 def every(frame: Frame, here: AbstractContextManager[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a region for the first time, and cut its outputs off."""
+    for outside in enclosing():
+        outside.tells_apart = True
     with bookkeeping():
         reads = Reads(_tensors((args, kwargs)), frame.depth)
     with reads:
@@ -64,7 +65,7 @@ def every(frame: Frame, here: AbstractContextManager[Any], args: tuple[Any, ...]
         if reads.awaited or not reads.unchanged or _is_functional(frame.depth):
             return out
         for number in range(frame.depth + 1):
-            cut.at(Region(frame, (args, kwargs), number, reads.sources), out, reads)
+            cut.at(Region(frame, (args, kwargs), number, reads), out, reads)
         return tree_map_only(torch.Tensor, cut.rebuilt, out)
 
 
@@ -129,13 +130,13 @@ class Region:
     _places: list[int]
     _looks: list[Any]
 
-    def __init__(self, frame: Frame, tree: Any, number: int, sources: list[ref[torch.Tensor]]) -> None:
+    def __init__(self, frame: Frame, tree: Any, number: int, reads: Reads) -> None:
         self.number = number
         self.settings, self.thread = frame.settings, get_ident()
         self._function, self._around, self._stack = frame.function, frame.around, frame.stack
         leaves, self._spec = tree_flatten(tree)
-        self._leaves = [(isinstance(x, torch.Tensor), None if isinstance(x, torch.Tensor) else x) for x in leaves]
-        self._sources = sources
+        self._leaves = [(reads.places[id(x)], None) if isinstance(x, torch.Tensor) else (None, x) for x in leaves]
+        self._sources = reads.sources
 
     def takes(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         """What the inputs are at this level, each once."""
@@ -178,26 +179,25 @@ class Region:
     def again(self, parts: list[torch.Tensor], floor: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Run it with new inputs, the lowest levels being what they are: the outputs at this level, and the inputs there."""
         with standing(floor):
-            return self._around.context.copy().run(self._again, parts, floor)
+            found: tuple[list[torch.Tensor], list[torch.Tensor]] = self._around.again(self._again, parts, floor)
+            return found
 
     def _again(self, parts: list[torch.Tensor], floor: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         with ExitStack() as exits:
-            exits.enter_context(self._around.restored())
             exits.enter_context(self._stack.entered(floor))
             exits.enter_context(rerunning())
             with bookkeeping():
                 inputs = [self._input(x, floor) if flag else x for x, flag in zip(parts, self.flags, strict=True)]
                 given = iter([inputs[nr] for nr in self._numbers])
                 new = [build(given) for build in self._builds]
-            again = exits.enter_context(Again(Notes()))
+            again = exits.enter_context(Again())
             for source, x in zip(self._sources, new, strict=True):
                 if (old := source()) is not None:
                     again.fresh[old] = x
                 again.fresh[x] = x
             exits.enter_context(Entry(Own(self.number)))
             exits.enter_context(self.settings.again or nullcontext())
-            arguments = iter(new)
-            leaves = [next(arguments) if is_tensor else x for is_tensor, x in self._leaves]
+            leaves = [x if place is None else new[place] for place, x in self._leaves]
             args, kwargs = tree_unflatten(leaves, self._spec)
             return self._checked(self._function(*args, **kwargs)), inputs
         msg = "torch.utils.checkpoint: the context of the recomputation suppressed an exception"

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import get_device_states, set_device_states
 from .private import autocast_settings, device_module, device_type_of, dispatch_modes, function_modes, functional_call, swapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from types import FrameType
 
@@ -25,16 +25,18 @@ class Surroundings:
     """What is around a region at its entry, to be there again when it is run again."""
 
     def __init__(self, leaves: list[Any], *, preserve_rng_state: bool) -> None:
-        self.context = copy_context()
+        self._context = copy_context()
         self._device = device_type_of(*leaves)
         self._autocast = autocast_settings(self._device)
         self._modes = [mode for mode in (*dispatch_modes(), *function_modes()) if not getattr(mode, "of_one_run", False)]
-        self._swaps = _swaps()
+        self.swaps = _swaps()
         self._random = Streams(self._device, leaves) if preserve_rng_state else None
 
-    @contextmanager
-    def restored(self) -> Iterator[None]:
+    def again(self, run: Callable[..., Any], *args: Any) -> Any:
         """Run as if it were then; modes that were entered since stay."""
+        return self._context.copy().run(self._restored, run, args)
+
+    def _restored(self, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         with ExitStack() as exits:
             if self._random is not None:
                 exits.enter_context(self._random.replayed())
@@ -46,9 +48,11 @@ class Surroundings:
             for mode in self._modes:
                 if id(mode) not in now:
                     exits.enter_context(mode)
-            for swap in self._swaps:
+            for swap in self.swaps:
                 exits.enter_context(swap.again())
-            yield
+            return run(*args)
+        msg = "a context around a region suppressed an exception of its second run"
+        raise RuntimeError(msg)
 
 
 class Streams:
@@ -88,13 +92,15 @@ class Swap:
 
 
 def _swaps() -> list[Swap]:
-    """The calls in progress, outermost first: nothing but Python's own stack knows of them."""
-    found = []
+    """The calls in progress, outermost first, also those that are made again: nothing but Python's own stack knows of them."""
+    found: list[Swap] = []
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code is functional_call.__code__:
             named = frame.f_locals
             options = {name: named[name] for name in ("tie_weights", "strict")}
             found.append(Swap(named["module"], named["parameters_and_buffers"], **options))
+        elif frame.f_code is Surroundings._restored.__code__:
+            found += reversed(frame.f_locals["self"].swaps)
         frame = frame.f_back
     return found[::-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch.autograd import forward_ad as fwd
-from torch.func import functionalize, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from torch.func import functional_call, functionalize, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from minigrad.upstream import checkpoint, save_on_cpu, saved_tensors_hooks
@@ -18,6 +18,7 @@ def T(values):
 X, V = T([0.3, -0.7, 1.1]), T([0.9, 0.4, -0.6])
 B = T([[0.3, -0.7, 1.1], [0.8, 0.2, -0.4]])
 W1, W2 = T([[0.4, -0.3, 0.2], [0.1, 0.8, -0.5]]).requires_grad_(), T([[0.7, 0.2], [-0.6, 0.3], [0.5, 0.9]]).requires_grad_()
+M = T([[0.4, -0.3, 0.2], [0.1, 0.8, -0.5], [0.6, 0.2, 0.9]])
 BODIES = {}
 
 
@@ -112,6 +113,28 @@ class Sine(torch.autograd.Function):
 @body
 def an_autograd_function(wrap, x):
     return wrap(lambda x: Sine.apply(x.sin()).exp())(x)
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3, dtype=torch.float64)
+
+    def forward(self, x, wrap):
+        return wrap(lambda x: self.linear(x).sin())(x)
+
+
+LAYER = Layer()
+
+
+@body
+def an_argument_is_a_swapped_parameter_too(wrap, x):
+    return functional_call(LAYER, {"linear.weight": M * x, "linear.bias": x}, (x, wrap))
+
+
+@body
+def one_tensor_is_two_arguments(wrap, x):
+    return wrap(lambda a, b, c: a.sin() * b.cos() + c * (1 + (a is b)))(x, x, x.exp())
 
 
 @body
