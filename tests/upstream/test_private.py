@@ -46,7 +46,7 @@ def test_another_version_of_torch_says_that_nobody_has_tested_it(monkeypatch):
     with warnings.catch_warnings():
         private.check()
     monkeypatch.setattr(torch, "__version__", "3.0.0")
-    with pytest.warns(UserWarning, match=r"tested with torch 2\.12 and 2\.13; torch 3\.0\.0 has every private name"):
+    with pytest.warns(UserWarning, match=r"tested with torch 2\.12, 2\.13, 2\.14; torch 3\.0\.0 has every private name"):
         private.check()
 
 
