@@ -3,6 +3,7 @@
 from .modes import publish
 from .ops.determinants import det, slogdet
 from .ops.eigen import eig, eigvals
+from .ops.infos import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from .ops.leastsquares import lstsq
 from .ops.linalg import matmul
 from .ops.norm import matrix_norm, vector_norm
@@ -12,17 +13,13 @@ from .ops.reflections import householder_product
 from .ops.shape import diagonal
 from .ops.solving import (
     cholesky,
-    cholesky_ex,
     inv,
-    inv_ex,
     lu,
     lu_factor,
-    lu_factor_ex,
     lu_solve,
     matrix_power,
     multi_dot,
     solve,
-    solve_ex,
     solve_triangular,
     tensorinv,
     tensorsolve,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UsageError
-from . import solving, spectra
+from . import infos, solving, spectra
 from .creation import new_zeros
 from .layout import clone
 from .linalg import adjoint
@@ -39,7 +39,7 @@ def inverse(x: Tensor) -> Tensor:
 
 def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """As linalg.lu_factor; with get_infos as lu_factor_ex.  Source: torch.lu."""
-    return solving.lu_factor_ex(x, pivot=pivot) if get_infos else solving.lu_factor(x, pivot=pivot)
+    return infos.lu_factor_ex(x, pivot=pivot) if get_infos else solving.lu_factor(x, pivot=pivot)
 
 
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803  torch's names

@@ -1,26 +1,33 @@
 """Linear systems and factorizations under torch's names: arguments checked, then rows of factors.py.
 
+Those that say how it went, instead of failing, are in infos.py.
+
 Source: torch.linalg.
 """
 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dtypes import FLOAT, int32
 from ..errors import UsageError
+from ..op import OpFunction, row
 from . import factors
-from .creation import zeros
+from .batching import same_bdim
+from .creation import new_zeros, zeros
 from .definite import cholesky_inverse_row, cholesky_row, cholesky_solve_row
+from .extremes import argmax
 from .factors import factor, inverse, lu_row, lu_solve_row, solve_triangle
 from .layout import clone
 from .linalg import broadcast_shapes, matmul
-from .shape import expand, movedim, reshape, unsqueeze
+from .reduction import any as any_of
+from .shape import detach, diagonal, expand, movedim, reshape, unsqueeze
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..backend import Array
     from ..tensor import Tensor
 
 
@@ -31,41 +38,12 @@ class Factors(NamedTuple):
     pivots: Tensor
 
 
-class FactorsInfo(NamedTuple):
-    """What lu_factor_ex returns.  Source: torch.return_types.linalg_lu_factor_ex."""
-
-    LU: Tensor
-    pivots: Tensor
-    info: Tensor
-
-
 class PLU(NamedTuple):
     """What lu returns.  Source: torch.return_types.linalg_lu."""
 
     P: Tensor
     L: Tensor
     U: Tensor
-
-
-class InverseInfo(NamedTuple):
-    """What inv_ex returns.  Source: torch.return_types.linalg_inv_ex."""
-
-    inverse: Tensor
-    info: Tensor
-
-
-class CholeskyInfo(NamedTuple):
-    """What cholesky_ex returns.  Source: torch.return_types.linalg_cholesky_ex."""
-
-    L: Tensor
-    info: Tensor
-
-
-class SolutionInfo(NamedTuple):
-    """What solve_ex returns.  Source: torch.return_types.linalg_solve_ex."""
-
-    result: Tensor
-    info: Tensor
 
 
 # ---------------------------------------------------------------- checks
@@ -110,11 +88,6 @@ def _together(a: Tensor, b: Tensor, cores: tuple[int, int] = (2, 2)) -> tuple[Te
     return expand(a, *batch, *a.shape[i:]), expand(b, *batch, *b.shape[j:])
 
 
-def _info(x: Tensor) -> Tensor:
-    """No failure, of any matrix: failures are errors here."""
-    return zeros(x.shape[:-2], dtype=int32, device=x.device)
-
-
 # ---------------------------------------------------------------- systems and inverses
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803  torch's names
     """X of A X = B (X A = B without left); B may be a vector for each matrix.
@@ -143,19 +116,9 @@ def _solve(a: Tensor, b: Tensor) -> Tensor:
     return factors.solve_factored(a, lu, pivots, b)
 
 
-def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> SolutionInfo:  # noqa: N803
-    """Solve, with info 0 for each matrix.  Source: torch.linalg.solve_ex."""
-    return SolutionInfo(solve(A, B, left=left), _info(A))
-
-
 def inv(A: Tensor) -> Tensor:  # noqa: N803
     """The inverses of square matrices.  Raises UsageError where one is singular.  Source: torch.linalg.inv."""
     return inverse(squares("linalg.inv", A))  # type: ignore[no-any-return]
-
-
-def inv_ex(A: Tensor, *, check_errors: bool = False) -> InverseInfo:  # noqa: N803
-    """Inv, with info 0 for each matrix.  Source: torch.linalg.inv_ex."""
-    return InverseInfo(inv(A), _info(A))
 
 
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:  # noqa: N803
@@ -195,7 +158,8 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
 
 
 # ---------------------------------------------------------------- LU
-def _pivoted(name: str, pivot: bool) -> None:
+def pivoted(name: str, pivot: bool) -> None:
+    """Raise UsageError where no rows are to be exchanged."""
     if not pivot:
         msg = f"linalg.{name}: LU without pivoting is not implemented on the CPU"
         raise UsageError(msg)
@@ -203,19 +167,43 @@ def _pivoted(name: str, pivot: bool) -> None:
 
 def lu(A: Tensor, *, pivot: bool = True) -> PLU:  # noqa: N803
     """P, L and U of A = P L U.  Source: torch.linalg.lu."""
-    _pivoted("lu", pivot)
+    pivoted("lu", pivot)
     return PLU(*lu_row(matrices("linalg.lu", A)))
 
 
 def lu_factor(A: Tensor, *, pivot: bool = True) -> Factors:  # noqa: N803
-    """L and U in one matrix, and which rows were exchanged, counted from 1.  Source: torch.linalg.lu_factor."""
-    _pivoted("lu_factor", pivot)
-    return Factors(*factor(matrices("linalg.lu_factor", A)))
+    """L and U in one matrix, and which rows were exchanged, counted from 1.
+
+    Raises UsageError where a matrix is singular.  Source: torch.linalg.lu_factor.
+    """
+    pivoted("lu_factor", pivot)
+    lu, pivots = factor(matrices("linalg.lu_factor", A))
+    no_failure(zero_pivot(lu), failure="torch.linalg.lu_factor: {}U[{k},{k}] is zero and using it on lu_solve would result in "
+               "a division by zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+               "linalg.lu_factor_ex(A, pivot)")
+    return Factors(lu, pivots)
 
 
-def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> FactorsInfo:  # noqa: N803
-    """Lu_factor, with info 0 for each matrix.  Source: torch.linalg.lu_factor_ex."""
-    return FactorsInfo(*lu_factor(A, pivot=pivot), _info(A))
+def _no_failure_kernel(xp: Any, x0: Array, failure: str) -> Array:
+    if x0.any():
+        where = xp.argwhere(x0.reshape(-1))[0, 0]
+        raise ValueError(failure.format(f"(Batch element {where}): " if x0.ndim else "", k=int(x0.reshape(-1)[where])))
+    return x0
+
+
+no_failure: OpFunction = row("_linalg_check_errors", _no_failure_kernel, vjp=None, jvp=None, batch=same_bdim)
+
+
+def zero_pivot(lu: Tensor) -> Tensor:
+    """Of each U which number of its diagonal, from 1, is the first that is 0; 0 where none is."""
+    return first(diagonal(detach(lu), 0, -2, -1) == 0)
+
+
+def first(found: Tensor) -> Tensor:
+    """Of each vector the place of its first true element, from 1; 0 where there is none."""
+    if not found.shape[-1]:
+        return new_zeros(found, found.shape[:-1], dtype=int32)
+    return ((argmax(found.to(int32), -1) + 1) * any_of(found, -1)).to(int32)  # type: ignore[no-any-return]
 
 
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> PLU:  # noqa: N803
@@ -249,11 +237,6 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:  # noqa: N803
     Raises UsageError where a matrix is not positive definite.  Source: torch.linalg.cholesky.
     """
     return cholesky_row(squares("linalg.cholesky", A), upper=upper)  # type: ignore[no-any-return]
-
-
-def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> CholeskyInfo:  # noqa: N803
-    """Cholesky, with info 0 for each matrix.  Source: torch.linalg.cholesky_ex."""
-    return CholeskyInfo(cholesky(A, upper=upper), _info(A))
 
 
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:  # noqa: N803

@@ -229,6 +229,7 @@ SAMPLES = {
     "pairs._frexp": [((real(2, 3),), {}), ((real(),), {})],
     "choice.bitwise_left_shift": INTEGERS,
     "choice.bitwise_right_shift": INTEGERS,
+    "solving.no_failure": [((index(1, 3),), {"failure": ""}), ((index(1),), {"failure": ""})],
     "segments._scatter_reduce": [
         ((real(3, 4), index(3, 2, 4), real(2, 4)), {"dim": 0, "reduce": reduce, "include_self": include_self})
         for reduce in ("sum", "prod", "mean", "amax", "amin") for include_self in (True, False)],
