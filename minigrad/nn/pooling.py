@@ -94,6 +94,40 @@ class MaxUnpool3d(_MaxUnpool):
     rank = 3
 
 
+class _FractionalMaxPool(Module):
+    """The largest element of each of so many windows, of one size and at a random distance."""
+
+    rank: int
+
+    def __init__(self, kernel_size: Extent, output_size: Extent | None = None, output_ratio: Any = None,
+                 return_indices: bool = False, _random_samples: Tensor | None = None) -> None:
+        super().__init__()
+        if (output_size is None) == (output_ratio is None):
+            msg = f"{type(self).__name__} requires specifying either an output size, or a pooling ratio, and not both"
+            raise ValueError(msg)
+        self.kernel_size = kernel_size
+        self.output_size = output_size
+        self.output_ratio = output_ratio
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+
+    def forward(self, x: Tensor) -> Any:
+        return (F.fractional_max_pool2d, F.fractional_max_pool3d)[self.rank - 2](
+            x, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples)
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """Of (N, C, H, W).  Source: torch.nn.FractionalMaxPool2d."""
+
+    rank = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """Of (N, C, D, H, W).  Source: torch.nn.FractionalMaxPool3d."""
+
+    rank = 3
+
+
 # ---------------------------------------------------------------- means
 class AvgPool1d(Module):
     """The mean of each window of (N, C, L).  Source: torch.nn.AvgPool1d."""

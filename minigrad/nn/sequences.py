@@ -91,7 +91,7 @@ def _padded(targets: Tensor, sizes: Tensor) -> Tensor:
 
 def _with_blanks(labels: Tensor, blank: int) -> Tensor:
     blanks = full_like(labels, blank)
-    pairs = reshape(stack([blanks, labels], 2), labels.shape[0], -1)
+    pairs = reshape(stack([blanks, labels], 2), labels.shape[0], labels.shape[1] * 2)
     return pad(pairs, (0, 1), value=blank).to(int64)  # type: ignore[no-any-return]
 
 

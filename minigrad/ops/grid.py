@@ -85,7 +85,7 @@ def _sampled(x: Tensor, grid: Tensor, mode: str, padding: str, align_corners: bo
     """(N, C, *extents) at (N, *places, rank) as (N, C, *places)."""
     n, channels, *extents = x.shape
     places, rank = grid.shape[1:-1], len(extents)
-    each = [_taps(reshape(select(grid, -1, rank - 1 - d), n, -1), extent, mode, padding, align_corners)
+    each = [_taps(reshape(select(grid, -1, rank - 1 - d), n, prod(places)), extent, mode, padding, align_corners)
             for d, extent in enumerate(extents)]
     indices, weights = [], []
     for taps in product(*each):
@@ -96,9 +96,9 @@ def _sampled(x: Tensor, grid: Tensor, mode: str, padding: str, align_corners: bo
             weight = weight * part * there
         indices.append(index)
         weights.append(weight)
-    index = reshape(detach(stack(indices, 1)).to(int64), n, 1, -1)
+    index = reshape(stack(indices, 1).to(int64), n, 1, len(indices) * prod(places))
     seen = gather_at(reshape(x, n, channels, prod(extents)), expand(index, n, channels, index.shape[-1]), dim=2)
-    seen = reshape(seen, n, channels, len(indices), -1)
+    seen = reshape(seen, n, channels, len(indices), prod(places))
     return reshape(sum_over(seen * unsqueeze(stack(weights, 1), 1), 2), n, channels, *places)
 
 

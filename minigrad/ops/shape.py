@@ -329,7 +329,8 @@ def _cast_kernel(xp: Any, x0: Any, dtype: Any) -> Any:
     return x0.astype(NUMPY_DTYPE[dtype])
 
 
-cast: OpFunction = row("_to_copy", _cast_kernel, fits=True, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
+cast: OpFunction = row("_to_copy", _cast_kernel, fits=True, vjp=(lambda ct: ct,), batch=same_bdim,
+                       jvp=(lambda dx, dtype: cast(dx, dtype=dtype) if dtype.differentiable else None,))
 
 flip_dims: OpFunction = row("flip", lambda xp, x0, dims: xp.array(xp.flip(x0, dims), order="C"),
                 vjp=(lambda ct, dims: flip_dims(ct, dims=dims),), jvp="linear",

@@ -67,6 +67,12 @@ def randn(*shape):
     return torch.randn(*shape, dtype=f64, requires_grad=True)
 
 
+def chances(library, rank):
+    """Numbers in [0, 1) for each channel of (2, 3, ..), the same in both libraries."""
+    x = torch.rand(2, 3, rank, dtype=f64, generator=torch.Generator().manual_seed(1))
+    return ours(x) if library is nn else x
+
+
 # ---------------------------------------------------------------- values and gradients
 MODULES = {
     "Identity": (lambda nn: nn.Identity(3, x=1), (2, 3)),
@@ -117,6 +123,11 @@ MODULES = {
     "AdaptiveMaxPool1d": (lambda nn: nn.AdaptiveMaxPool1d(2), (2, 3, 5)),
     "AdaptiveMaxPool2d": (lambda nn: nn.AdaptiveMaxPool2d((2, 3)), (2, 3, 5, 4)),
     "AdaptiveMaxPool3d": (lambda nn: nn.AdaptiveMaxPool3d(2), (2, 3, 3, 3, 3)),
+    "FractionalMaxPool2d": (lambda nn: nn.FractionalMaxPool2d((2, 3), output_size=3, _random_samples=chances(nn, 2)), (2, 3, 7, 6)),
+    "FractionalMaxPool2d of one sample": (
+        lambda nn: nn.FractionalMaxPool2d(2, output_ratio=0.5, _random_samples=chances(nn, 2)[:1]), (3, 6, 7)),
+    "FractionalMaxPool3d": (
+        lambda nn: nn.FractionalMaxPool3d(2, output_size=(3, 1, 2), _random_samples=chances(nn, 3)), (2, 3, 7, 5, 6)),
     "LPPool1d": (lambda nn: nn.LPPool1d(2, 3, stride=2), (2, 3, 7)),
     "LPPool2d": (lambda nn: nn.LPPool2d(4, (2, 3), ceil_mode=True), (2, 3, 5, 6)),
     "LPPool2d of the largest": (lambda nn: nn.LPPool2d(float("inf"), 2), (2, 3, 4, 4)),

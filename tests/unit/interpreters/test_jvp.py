@@ -35,6 +35,12 @@ def test_an_op_without_a_tangent_rule_gives_a_constant(me, x):
     assert me.dual(x, x).detach().owner is None
 
 
+def test_what_is_cast_to_integers_is_a_constant(me, x):
+    """As in torch; a gather by it would otherwise be refused."""
+    assert me.dual(x, x).to(mg.int64).owner is None
+    assert me.dual(x, x).to(mg.float32).note.dtype is mg.float32
+
+
 def test_a_linear_op_is_its_own_derivative(x):
     out = sum_dims(x, dims=(0,), keepdim=False)
     assert push(sum_dims.op, [x * 2], [x], out, {"dims": (0,), "keepdim": False}).tolist() == 6.0
