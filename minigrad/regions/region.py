@@ -33,7 +33,9 @@ class Region:
     __slots__ = ("_reruns", "around", "context", "draws", "ended")
 
     def __init__(self, *, preserve_rng_state: bool, around: AbstractContextManager[Any] | None = None) -> None:
-        self.context = copy_context()
+        state = current()
+        with using(state._replace(run=None)) if state.run else NOTHING:  # it holds gradients, which lead here
+            self.context = copy_context()
         self.around = around or NOTHING
         """What is entered around a recomputation."""
         self.ended: int | None = None

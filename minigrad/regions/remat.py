@@ -22,7 +22,7 @@ from ..errors import CheckpointError
 from ..graph.node import Node, age
 from ..graph.record import already_freed
 from ..ops.inplace import set_edge
-from ..state import current, show, using
+from ..state import current, show
 from ..tensor import Tensor, next_number
 from .recompute import Frame, Refill, records
 from .region import NOTHING, Region
@@ -157,8 +157,7 @@ def _as_region(like: Frame, function: Callable[..., Any], *args: Any) -> Any:
     state = current()
     if not records(state):
         return function(*args)
-    with using(state._replace(run=None)):  # what a run has recomputed does not outlive it
-        region = Region(preserve_rng_state=like.region.draws is not None)
+    region = Region(preserve_rng_state=like.region.draws is not None)
     frame = Frame(function, args, {}, state, region, determinism_check=like.check, debug=like.debug,
                   early_stop=like.early_stop, edges=True)
     return every(frame, args, {}, NOTHING)
