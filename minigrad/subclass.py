@@ -98,4 +98,6 @@ def inherited(cls: type[Tensor], func: Callable[..., Any], types: Any, args: Any
     kwargs = kwargs or {}
     known = {id(x.value): x for x in tree.leaves_of((args, kwargs)) if _is_dressed(x)}
     out = func(*bare(args), **bare(kwargs))
+    if func.__name__ == "as_subclass":  # it says itself of which class
+        return out
     return tree.map(lambda y: known.get(id(y), dressed(cls, y)) if type(y) is Tensor and y.owner is None else y, out)

@@ -87,8 +87,15 @@ def is_cuda(x: Tensor) -> bool:
 
 
 def as_subclass(x: Tensor, cls: type[Tensor]) -> Tensor:
-    """A view of `x` of that subclass of Tensor. [NOTE subclasses]  Source: torch.Tensor.as_subclass."""
-    return dressed(cls, bare(x).view(x.shape))
+    """A view of `x` of that subclass of Tensor, or of Tensor itself. [NOTE subclasses]  Source: torch.Tensor.as_subclass.
+
+    Raises TypeError where `cls` is no subclass of Tensor.
+    """
+    if not issubclass(cls, Tensor):
+        msg = f"Creating a Tensor subclass from a class that does not inherit from Tensor is not possible: {cls.__name__}"
+        raise TypeError(msg)
+    inside: Tensor = bare(x).view(x.shape)
+    return inside if cls is Tensor else dressed(cls, inside)
 
 
 def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:

@@ -92,6 +92,24 @@ def test_where_subclasses_are_turned_off_nobody_is_asked(library):
     assert type(library.ones(2).as_subclass(Silent).sin()) is library.Tensor
 
 
+@LIBRARIES
+def test_a_tensor_of_a_subclass_is_one_of_another_or_of_none(library):
+    """[NOTE subclasses]"""
+    cls = listening(library)
+
+    class Derived(cls):
+        pass
+
+    x = library.ones(2, requires_grad=True)
+    y = x.as_subclass(cls)
+    assert [type(y.as_subclass(c)) for c in (library.Tensor, Derived, cls)] == [library.Tensor, Derived, cls]
+    assert type(x.as_subclass(library.Tensor)) is library.Tensor
+    (y.as_subclass(library.Tensor) * 2).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    with pytest.raises(TypeError, match="Creating a Tensor subclass from a class that does not inherit from Tensor"):
+        x.as_subclass(int)
+
+
 def test_a_region_that_runs_again_is_given_tensors_of_the_class():
     """[NOTE subclasses] Attributes too.  Upstream: pytorch/pytorch#167223."""
     cls = listening(mg)
