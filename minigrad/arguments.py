@@ -66,6 +66,15 @@ def tensors(leaves: Sequence[Any], what: str) -> None:
             raise UsageError(msg)
 
 
+def primals(leaves: Sequence[Any], what: str) -> None:
+    """Raise UsageError unless all are tensors that may have a gradient."""
+    tensors(leaves, what)
+    for x in leaves:
+        if not x.dtype.differentiable:
+            msg = f"{what}: only Tensors of floating point dtype can require gradients, found one of {x.dtype}"
+            raise UsageError(msg)
+
+
 def primals_and_tangents(primals: Any, tangents: Any) -> tuple[list[Tensor], list[Tensor], Any]:
     """The leaves of jvp's arguments and their structure, which is the same."""
     what = "jvp(f, primals, tangents)"
@@ -86,6 +95,10 @@ def primals_and_tangents(primals: Any, tangents: Any) -> tuple[list[Tensor], lis
                 msg = f"{what}: Expected {name} to only contain Tensors, got {type(x)}"
                 raise UsageError(msg)
     for x, dx in zip(xs, dxs, strict=True):
+        for name, given in (("primal", x), ("tangent", dx)):
+            if not given.dtype.differentiable:
+                msg = f"Expected {name} to be floating point or complex, but got: {given.dtype}"
+                raise ValueError(msg)
         if x.shape != dx.shape:
             msg = f"jvp: a tangent of shape {list(dx.shape)} was given for a primal of shape {list(x.shape)}."
             raise UsageError(msg)
@@ -102,7 +115,7 @@ def only_real(leaves: Sequence[Any], what: str, which: str) -> None:
 
 def in_dims_of(in_dims: Any, args: tuple[Any, ...], leaves: list[Any]) -> list[int | None]:
     """For each leaf of vmap's arguments the dimension to map over, not negative, or None."""
-    if not isinstance(in_dims, (int, tuple, list)):
+    if not isinstance(in_dims, (int, tuple)):
         msg = (f"vmap: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
                f"{type(in_dims)}.")
         raise ValueError(msg)
@@ -110,7 +123,7 @@ def in_dims_of(in_dims: Any, args: tuple[Any, ...], leaves: list[Any]) -> list[i
         msg = "vmap: got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs."
         raise ValueError(msg)
     try:
-        dims = tree.broadcast(in_dims if isinstance(in_dims, int) else tuple(in_dims), args, "vmap: in_dims")
+        dims = tree.broadcast(in_dims, args, "vmap: in_dims")
     except UsageError as error:
         raise ValueError(*error.args) from None
     found: list[int | None] = []
@@ -131,6 +144,16 @@ def in_dims_of(in_dims: Any, args: tuple[Any, ...], leaves: list[Any]) -> list[i
 
 
 # ---------------------------------------------------------------- what came out
+def out_dims_of(out_dims: Any, out: Any) -> list[Any]:
+    """For each leaf of vmap's output the dimension where its batch goes, or None."""
+    if isinstance(out, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        return list(out_dims)
+    try:
+        return tree.broadcast(out_dims, out, "vmap: out_dims")
+    except UsageError as error:
+        raise ValueError(*error.args) from None
+
+
 def with_aux(out: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
     """The output, and the auxiliary one."""
     if not has_aux:
@@ -153,6 +176,14 @@ def outputs(out: Any, what: str) -> tuple[list[Tensor], Any]:
             msg = f"{what}: expected f(*primals) to return only tensors, got unsupported type {type(y)}"
             raise UsageError(msg)
     return leaves, spec
+
+
+def differentiable(leaves: Sequence[Tensor], what: str) -> None:
+    """Raise UsageError unless all outputs may have a gradient."""
+    for y in leaves:
+        if not y.dtype.differentiable:
+            msg = f"{what}: All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {y.dtype}"
+            raise UsageError(msg)
 
 
 def scalar(out: Any, what: str) -> None:

@@ -59,6 +59,13 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     have come and gone, and under further transforms.  With has_aux, f returns (output, aux) and aux is returned last.
     Source: torch.func.vjp.
     """
+    arguments.primals(tree.leaves_of(primals), "vjp(f, *primals)")
+    found = _vjp(f, primals, has_aux)
+    arguments.differentiable(tree.leaves_of(found[0]), "vjp(f, *primals)")
+    return found
+
+
+def _vjp(f: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool = False) -> Any:
     leaves, spec = tree.flatten(primals)
     arguments.tensors(leaves, "vjp(f, *primals)")
     with level(GradInterpreter()) as me:
@@ -99,7 +106,7 @@ def grad_and_value(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree.flatten(arguments.chosen(args, argnums))
-        arguments.tensors(leaves, "grad")
+        arguments.primals(leaves, "grad")
         with level(GradInterpreter()) as me:
             assert isinstance(me, GradInterpreter)
             wrapped = [me.leaf(x) for x in leaves]
@@ -157,7 +164,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
 
     The linear part is the transpose of the vjp, which is linear too.  Source: torch.func.linearize.
     """
-    out, pull = vjp(f, *primals)
+    out, pull = _vjp(f, primals)
 
     def push(*tangents: Any) -> Any:
         if tree.flatten(tangents)[1] != tree.flatten(primals)[1]:
@@ -168,7 +175,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
             if x.shape != dx.shape or x.dtype is not dx.dtype:
                 msg = f"Expected a tangent of shape {list(x.shape)} and type {x.dtype}, found {list(dx.shape)}, {dx.dtype}."
                 raise UsageError(msg)
-        return vjp(pull, tree.map(zeros_like, out))[1](tangents)[0]
+        return _vjp(pull, (tree.map(zeros_like, out),))[1](tangents)[0]
     return out, push
 
 
@@ -210,10 +217,7 @@ def _vmap_once(f: Callable[..., Any], leaves: list[Any], spec: Any, dims: list[i
         args = tree.unflatten([x if d is None else me.batched(x, d) for x, d in zip(leaves, dims, strict=True)], spec)
         out = f(*args, **kwargs)
     outs, out_spec = tree.flatten(out)
-    try:
-        places = tree.broadcast(tuple(out_dims) if isinstance(out_dims, list) else out_dims, out, "vmap: out_dims")
-    except UsageError as error:
-        raise ValueError(*error.args) from None
+    places = arguments.out_dims_of(out_dims, out)
     return tree.unflatten([_unbatched(me, y, d) for y, d in zip(outs, places, strict=True)], out_spec)
 
 
@@ -248,7 +252,7 @@ def _vmap_chunks(f: Callable[..., Any], leaves: list[Any], spec: Any, dims: list
         size = next(x.shape[d] for x, d in zip(part, dims, strict=True) if d is not None)
         results.append(tree.flatten(_vmap_once(f, part, spec, dims, out_dims, size, randomness, kwargs)))
     out_spec = results[0][1]
-    places = tree.broadcast(out_dims, tree.unflatten(results[0][0], out_spec), "vmap: out_dims")
+    places = arguments.out_dims_of(out_dims, tree.unflatten(results[0][0], out_spec))
     joined = [ys[0] if d is None else cat(ys, d) for d, *ys in zip(places, *[r[0] for r in results], strict=True)]
     return tree.unflatten(joined, out_spec)
 

@@ -105,12 +105,12 @@ def _broadcast(prefix: Any, spec: Any, found: list[Any], what: str) -> None:
     inner = isinstance(prefix, _CONTAINERS)
     if spec is LEAF_SPEC or not inner:
         if inner:
-            msg = f"{what} has the structure {prefix!r}, deeper than what it is for."
+            msg = f"{what} has the structure {prefix!r}, deeper than the structure of what it is for."
             raise UsageError(msg)
         found.extend([prefix] * count(spec))
         return
     keyed = isinstance(prefix, dict)
-    if len(prefix) != len(spec.children) or (keyed and set(prefix) != set(spec.keys or ())):
+    if type(prefix) is not spec.kind or len(prefix) != len(spec.children) or (keyed and set(prefix) != set(spec.keys or ())):
         msg = f"{what} {prefix!r} does not have the structure of what it is for: {spec!r}."
         raise UsageError(msg)
     for child, sub in zip([prefix[k] for k in spec.keys] if keyed else prefix, spec.children, strict=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..dtypes import FLOAT
 from ..errors import UsageError
 from ..op import draw_below
 from ..ops.creation import zeros_like
@@ -50,7 +51,7 @@ class JvpInterpreter(Interpreter):
     def process(self, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         primals = [x.value if type(x) is Tensor and x.owner is self else x for x in args]
         out = op.call(*primals, **params)
-        if op.jvp is None or self in current().forward_off:
+        if op.jvp is None or self in current().forward_off or (op.outs == 1 and out.kind.dtype.category < FLOAT):
             return out
         tangents = [x.note if type(x) is Tensor and x.owner is self else None for x in args]
         dout = push(op, tangents, primals, out, params)

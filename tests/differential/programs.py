@@ -1467,6 +1467,36 @@ def mlp_with_parameters(t):
             t.func.jacfwd(loss)(params, x), t.func.hessian(loss)(params, x))
 
 
+@program
+def what_is_no_real_number_has_no_tangent(t):
+    x, i = vec(t), t.tensor([0, 2, 1])
+    d = t.ones_like(x)
+    return (t.func.jvp(lambda x: x.long().to(t.float64) * 2, (x,), (d,)), t.func.jvp(lambda x: x * x.long(), (x,), (d,)),
+            t.func.jacfwd(lambda x: (x.long(), x > 0, x[i]))(x), t.func.vmap(lambda x: t.func.jvp(lambda x: x.to(t.int32) * x, (x,), (x,)))(mat(t)))
+
+
+@program
+def what_transforms_take_and_give_are_real_or_complex_numbers(t):
+    x, i = vec(t), t.tensor([0, 2, 1])
+    real, words = "only Tensors of floating point dtype can require gradients", "to be floating point or complex, but got:"
+    return (error(lambda: t.func.grad(lambda i: i.sum())(i), real), error(lambda: t.func.vjp(lambda x, i: x * i, x, i), real),
+            error(lambda: t.func.jacrev(lambda i: i * 2)(i), real),
+            error(lambda: t.func.vjp(lambda x: x.long(), x), "All outputs of f must be floating-point or complex Tensors"),
+            error(lambda: t.func.jvp(lambda i: i, (i,), (i,)), words), error(lambda: t.func.jvp(lambda x: x, (x,), (i,)), words),
+            t.func.grad(lambda x: x.long().sum())(x), t.func.grad(lambda x, i: (x * i).sum())(x, i))
+
+
+@program
+def dims_of_vmap_are_tuples_and_lists_as_the_trees_are(t):
+    m = mat(t)
+    vmap, words = t.func.vmap, "structure of"
+    return (vmap(lambda x: x * 2, out_dims=(1,))(m), vmap(lambda x: [x, x], out_dims=[0, 1])(m),
+            vmap(lambda x: x[0], in_dims=([1],))([m]), vmap(lambda x: {"a": x, "b": [x]}, out_dims={"a": 1, "b": 0})(m),
+            error(lambda: vmap(lambda x: (x, x), out_dims=[0, 1])(m), words), error(lambda: vmap(lambda x: [x, x], out_dims=(0, 1))(m), words),
+            error(lambda: vmap(lambda x: x[0], in_dims=((0,),))([m]), words), error(lambda: vmap(lambda x: x, in_dims=[0])(m), words),
+            error(lambda: vmap(lambda x: x, out_dims=(0, 0))(m), words))
+
+
 # ---------------------------------------------------------------- transforms with features: torch refuses most of these
 @featured
 def level_0(t, wrap):
