@@ -38,14 +38,15 @@ class MultiheadAttention(Module):
         self.dropout = dropout
         self.batch_first = batch_first
         self.add_zero_attn = add_zero_attn
-        features = {"q": embed_dim, "k": kdim or embed_dim, "v": vdim or embed_dim}
-        self.separate = set(features.values()) != {embed_dim}
+        self.kdim = embed_dim if kdim is None else kdim
+        self.vdim = embed_dim if vdim is None else vdim
+        self.separate = not self.kdim == self.vdim == embed_dim
 
         def projection(rows: int, columns: int) -> Tensor:
             return Parameter(init.xavier_uniform_(empty(rows, columns, device=device, dtype=dtype)))  # type: ignore[no-any-return]
 
-        for name, n in features.items():
-            self.register_parameter(f"{name}_proj_weight", projection(embed_dim, n) if self.separate else None)
+        for name, n in (("q_proj_weight", embed_dim), ("k_proj_weight", self.kdim), ("v_proj_weight", self.vdim)):
+            self.register_parameter(name, projection(embed_dim, n) if self.separate else None)
         self.register_parameter("in_proj_weight", None if self.separate else projection(3 * embed_dim, embed_dim))
         self.register_parameter("in_proj_bias", Parameter(zeros(3 * embed_dim, device=device, dtype=dtype)) if bias else None)
         self.out_proj = Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)

@@ -127,7 +127,7 @@ def embedding_bag(x: Tensor, weight: Tensor, offsets: Tensor | None = None, max_
     x = reshape(x, -1)
     rows = embedding(x, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     counted = ones_like(x, dtype=bool_) if padding_idx is None else x != padding_idx % weight.shape[0]
-    if mode == "max":
+    if mode == "max" and x.numel():  # else every bag is empty
         mine = (unsqueeze(arange(bags, device=x.device), 1) == bag) & counted
         found, _ = largest(where(unsqueeze(mine, -1), rows, -inf), 1)
         return masked_fill(found, unsqueeze(~any_of(mine, 1), -1), 0)

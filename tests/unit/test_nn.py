@@ -753,6 +753,13 @@ def test_an_affine_grid_is_torchs(shape, size, align_corners):
     same(mine.grad, theta.grad)
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_without_any_number_are_zeros(mode):
+    found, wanted = (library.nn.functional.embedding_bag(library.zeros(0, dtype=library.int64), library.ones(5, 3),
+                                                         library.tensor([0, 0]), mode=mode) for library in (minigrad, torch))
+    same(found, wanted)
+
+
 def test_rrelu_in_training_draws_a_slope_for_each_element_below_zero():
     minigrad.manual_seed(0)
     y = nn.RReLU(0.2, 0.4)(-minigrad.ones(1000))
