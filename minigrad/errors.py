@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["ArgumentRefusal", "CheckpointError", "InternalError", "LevelError", "MinigradError", "Refusal", "UsageError"]
+from typing import Any
+
+__all__ = ["CheckpointError", "InternalError", "LevelError", "MinigradError", "Refusal", "UsageError"]
 
 
 class MinigradError(RuntimeError):
@@ -32,10 +34,6 @@ class Refusal(MinigradError):
     refusal = True
 
 
-class ArgumentRefusal(Refusal, ValueError):
-    """A refusal of an argument, where torch raises ValueError."""
-
-
 class InternalError(MinigradError):
     """Something that cannot happen did: a bug in minigrad."""
 
@@ -45,3 +43,10 @@ def one_of(name: str, found: object, *allowed: str) -> None:
     if found not in allowed:
         msg = f"{name} must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, found {found!r}."
         raise ValueError(msg)
+
+
+def refused(msg: str) -> ValueError:
+    """A refusal of an argument, where torch raises ValueError."""
+    error: Any = ValueError(msg)
+    error.refusal = True
+    return error  # type: ignore[no-any-return]

@@ -19,7 +19,7 @@ from .. import tree
 from ..autograd import engine
 from ..autograd.function import Function, once_differentiable
 from ..autograd.roots import roots
-from ..errors import ArgumentRefusal, CheckpointError, Refusal, UsageError
+from ..errors import CheckpointError, Refusal, UsageError, refused
 from ..graph.node import age
 from ..state import State, Watcher, current, show, using
 from ..tensor import LEAF, Tensor, alias, edge, next_number, storage_of
@@ -47,11 +47,11 @@ def reentrant(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     if kwargs:
         msg = ("Unexpected keyword arguments: " + ",".join(kwargs) + ". With use_reentrant=True a tensor among them would get "
                "no gradient: pass it by position, or use use_reentrant=False, which takes keywords. [NOTE reentrant]")
-        raise ArgumentRefusal(msg)
+        raise refused(msg)
     if not plain:
         msg = ("Passing `context_fn` or `debug` is only supported when use_reentrant=False. With use_reentrant=True the first "
                "run records nothing that another could be held against. [NOTE reentrant]")
-        raise ArgumentRefusal(msg)
+        raise refused(msg)
     state = current()
     if state.levels:
         msg = ("checkpoint(use_reentrant=True) runs a graph of level 0 inside a graph of level 0, which no level above sees: "

@@ -10,7 +10,7 @@ def test_errors_are_runtime_errors_as_torchs_are():
 
 
 def test_only_a_refusal_says_that_it_is_one():
-    assert [name for name in errors.__all__ if getattr(errors, name).refusal] == ["ArgumentRefusal", "Refusal"]
+    assert [name for name in errors.__all__ if getattr(errors, name).refusal] == ["Refusal"]
 
 
 @pytest.mark.parametrize("name", ["LevelError", "CheckpointError"])
