@@ -90,6 +90,10 @@ class State:
         _set_fields(new, {**self.__dict__, **changes})
         return new
 
+    def __repr__(self) -> str:
+        other = [f", {name}={value!r}" for name, value in vars(self).items() if name != "levels" and value != vars(State)[name]]
+        return f"<State {show(self)}{''.join(other)}>"
+
     def __setattr__(self, name: str, value: Any) -> None:
         msg = f"State is immutable: put another in force instead of setting {name}."
         raise AttributeError(msg)

@@ -12,7 +12,7 @@ import minigrad as mg
 from minigrad.autograd import is_grad_enabled, shallow_detach
 from minigrad.errors import LevelError, UsageError
 from minigrad.func import grad, hessian, jacrev, jvp, linearize, strict_levels, vjp, vmap
-from minigrad.state import current, show
+from minigrad.state import State, current, show, using
 from tests.spec.instruments import OpsByLevel, nth, sin_sin, t, watching
 
 
@@ -281,6 +281,15 @@ def test_an_error_inside_transforms_shows_the_stack():
     """[NOTE the-stack-is-shown] S6."""
     with pytest.raises(UsageError, match=r"\[level stack: base < vmap@1 < grad@2\]"):
         vmap(grad(lambda x: x + mg.zeros(3) + mg.zeros(2)))(t([1.0, 2.0]))
+
+
+def test_the_state_shows_its_stack_and_what_else_is_not_as_at_the_start():
+    """[NOTE the-stack-is-shown] S6."""
+    seen = []
+    with using(State()), mg.no_grad():
+        vmap(grad(lambda x: seen.append(repr(current())) or x * x))(t([1.0]))
+        assert repr(current()) == "<State base, grad_off=frozenset({None})>"
+    assert seen == ["<State base < vmap@1 < grad@2, grad_off=frozenset({None})>"]
 
 
 def test_what_watchers_are_told_names_the_level():
