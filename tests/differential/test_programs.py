@@ -2,7 +2,8 @@
 
 import pytest
 
-import tests.differential.level_zero  # noqa: F401  more programs
+import tests.differential.level_zero
+import tests.differential.safety  # noqa: F401  more programs
 from tests.differential.harness import LIBRARIES, judge, outcome
 from tests.differential.programs import FEATURED, FEATURES, PROGRAMS
 
