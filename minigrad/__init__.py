@@ -55,8 +55,8 @@ from .ops.complexes import (
     resolve_neg as resolve_neg, view_as_complex as view_as_complex, view_as_real as view_as_real,
 )
 from .ops.differences import (
-    corrcoef as corrcoef, cov as cov, cumulative_trapezoid as cumulative_trapezoid, diff as diff, trapezoid as trapezoid,
-    trapz as trapz,
+    corrcoef as corrcoef, cov as cov, cumulative_trapezoid as cumulative_trapezoid, diff as diff, gradient as gradient,
+    trapezoid as trapezoid, trapz as trapz,
 )
 from .ops.distributions import (
     digamma as digamma, erfinv as erfinv, i0 as i0, lgamma as lgamma, mvlgamma as mvlgamma, polygamma as polygamma,
@@ -180,6 +180,7 @@ _LATE = {
     "is_anomaly_enabled": ".autograd.anomaly_mode", "is_anomaly_check_nan_enabled": ".autograd.anomaly_mode",
     "inference_mode": ".autograd.inference_mode", "is_inference_mode_enabled": ".autograd.inference_mode",
     "is_inference": ".autograd.inference_mode",
+    "stft": ".ops.frames", "istft": ".ops.frames",
     "bincount": ".ops.bins", "bucketize": ".ops.bins", "histc": ".ops.bins", "isin": ".ops.bins", "searchsorted": ".ops.bins",
     "nonzero_static": ".ops.bins", "unique": ".ops.bins", "unique_consecutive": ".ops.bins",
     "scatter_reduce": ".ops.segments", "index_reduce": ".ops.segments",
@@ -199,8 +200,8 @@ def __getattr__(name: str) -> object:
         from importlib import import_module  # noqa: PLC0415  only then
 
         return getattr(import_module(_LATE[name], __name__), name)
-    if name in ("_C", "_functorch", "_vmap_internals", "amp", "cuda", "fft", "fx", "linalg", "memory", "nn", "overrides", "sim",
-                "special", "testing", "tracing", "utils"):
+    if name in ("_C", "_functorch", "_vmap_internals", "amp", "cuda", "fft", "fx", "linalg", "masked", "memory", "nn",
+                "overrides", "sim", "special", "testing", "tracing", "utils"):
         from importlib import import_module  # noqa: PLC0415  only then
 
         return import_module(f".{name}", __name__)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..dtypes import FLOAT, INT, bool_
 from ..errors import UsageError
 from ..state import get_default_dtype
+from ..tensor import Tensor
 from .choice import clamp, logical_xor
 from .creation import tensor
 from .joining import cat, narrow
@@ -18,10 +19,10 @@ from .pointwise import conj, imag, real, sqrt, true_divide
 from .reduction import mean
 from .reduction import sum as sum_over
 from .scan import cumsum
-from .shape import diagonal, normal_dim, reshape, squeeze, t, unsqueeze
+from .shape import diagonal, movedim, normal_dim, normal_dims, reshape, squeeze, t, unsqueeze
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from collections.abc import Sequence
 
 
 def _pairs(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -80,6 +81,52 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
     """The running integral.  Source: torch.cumulative_trapezoid."""
     areas, at = _trapezoids("cumulative_trapezoid", y, x, 1 if dx is None else dx, dim)
     return cumsum(areas, at) / 2
+
+
+# ---------------------------------------------------------------- derivatives by differences
+def gradient(x: Tensor, *, spacing: Any = 1, dim: int | Sequence[int] | None = None, edge_order: int = 1) -> list[Tensor]:
+    """The slope of `x` along dimensions, a tensor for each: from both neighbours, exact for parabolas.
+
+    spacing: between neighbours, one number or one for each dimension, or for each a tensor of coordinates.
+    edge_order: 1 or 2, from how many neighbours more the slope at the ends is.  Source: torch.gradient.
+    """
+    dims = normal_dims(dim, x.ndim)
+    spacing = 1 if spacing is None else spacing
+    given = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    if len(given) != len(dims):
+        msg = ("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
+               f"length, but got a spacing argument of length {len(given)} and a dim argument of length {len(dims)}.")
+        raise UsageError(msg)
+    if edge_order not in (1, 2):
+        msg = "torch.gradient only supports edge_order=1 and edge_order=2."
+        raise UsageError(msg)
+    for d in dims:
+        if x.shape[d] < edge_order + 1:
+            msg = "torch.gradient expected each dimension size to be at least edge_order+1"
+            raise UsageError(msg)
+    return [_slope(movedim(x, d, -1), at, edge_order).movedim(-1, d) for d, at in zip(dims, given, strict=True)]
+
+
+def _slope(x: Tensor, at: Any, edge_order: int) -> Tensor:
+    """Along the last dimension."""
+    if isinstance(at, Tensor):
+        if at.shape != x.shape[-1:]:
+            msg = (f"torch.gradient expected each tensor to have one dimension and one coordinate for each element, but got "
+                   f"{list(at.shape)} for {x.shape[-1]} elements")
+            raise UsageError(msg)
+        steps = at[1:] - at[:-1]
+        left, right = steps[:-1], steps[1:]
+    else:
+        steps = left = right = at
+    slopes = (x[..., 1:] - x[..., :-1]) / steps
+    before, after = slopes[..., :-1], slopes[..., 1:]
+    inner = (before * right + after * left) / (left + right) if isinstance(at, Tensor) else (before + after) / 2
+    first, last = slopes[..., :1], slopes[..., -1:]
+    if edge_order == 2:  # of the parabola through three elements
+        wide = left + right
+        share, other = (left[:1] / wide[:1], right[-1:] / wide[-1:]) if isinstance(at, Tensor) else (0.5, 0.5)
+        first, last = first + (first - after[..., :1]) * share, last + (last - before[..., -1:]) * other
+    return cat([first, inner, last], -1)
 
 
 # ---------------------------------------------------------------- how variables vary together
