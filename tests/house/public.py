@@ -13,6 +13,7 @@ import minigrad.func
 import minigrad.fx
 import minigrad.fx.experimental.proxy_tensor
 import minigrad.linalg
+import minigrad.masked
 import minigrad.nn
 import minigrad.nn.functional
 import minigrad.nn.init
@@ -32,7 +33,7 @@ def of(module):
 
 NAMESPACES = {module.__name__: of(module) for module in (
     minigrad, minigrad.func, minigrad.autograd, minigrad.autograd.graph, minigrad.autograd.functional,
-    minigrad.autograd.forward_ad, minigrad.linalg, minigrad.special, minigrad.fft, minigrad.fx,
+    minigrad.autograd.forward_ad, minigrad.linalg, minigrad.masked, minigrad.special, minigrad.fft, minigrad.fx,
     minigrad.fx.experimental.proxy_tensor,
     minigrad.utils.checkpoint, minigrad.nn, minigrad.nn.functional, minigrad.nn.init, minigrad.nn.utils, minigrad.testing)}
 
