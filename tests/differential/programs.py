@@ -2047,3 +2047,44 @@ def hooks_of_several_gradients(t):
     (c * b).sum().backward()
     (a * 3).sum().backward()
     return log
+
+
+# ---------------------------------------------------------------- a linear layer and its loss, a chunk of rows at a time
+def _in_chunks(t):
+    weight, target = mat(t), t.tensor([0, 1, 1])
+    options = t.nn.LinearCrossEntropyOptions(batch_chunk_size=2, allow_retain_graph=True)
+    return lambda x: t.nn.functional.linear_cross_entropy(x, weight, target, options=options)
+
+
+def _rows(t, **options):
+    return t.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75], [0.3, 0.2, 0.1]], dtype=t.float64, **options)
+
+
+@program
+def a_loss_in_chunks(t):
+    x = _rows(t, requires_grad=True)
+    y = _in_chunks(t)(x)
+    y.backward()
+    return y, x.grad
+
+
+@program
+def a_loss_in_chunks_under_grad(t):
+    return t.func.grad(_in_chunks(t))(_rows(t))
+
+
+@program
+def a_loss_in_chunks_under_vmap_of_grad(t):
+    return t.func.vmap(t.func.grad(_in_chunks(t)))(t.stack([_rows(t), _rows(t) * 2]))
+
+
+@program
+def a_loss_in_chunks_under_jvp(t):
+    return t.func.jvp(_in_chunks(t), (_rows(t),), (_rows(t) * 2,))
+
+
+@program
+def a_loss_in_chunks_twice(t):
+    x = _rows(t, requires_grad=True)
+    first, = t.autograd.grad(_in_chunks(t)(x), x, create_graph=True)
+    return t.autograd.grad((first ** 2).sum(), x)
