@@ -16,7 +16,7 @@ from ..dtypes import int64
 from ..errors import UsageError
 from ..modes import publish
 from ..ops.choice import clamp_min, where
-from ..ops.creation import as_tensor, full_like
+from ..ops.creation import arange, as_tensor, full_like
 from ..ops.embedding import pad
 from ..ops.gather import gather
 from ..ops.indexing import masked_fill
@@ -50,7 +50,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequenc
     _check(log_probs, targets, reduction, blank)
     steps = log_probs.shape[0]
     ends, sizes = _lengths(input_lengths, log_probs), _lengths(target_lengths, log_probs)
-    labels = _with_blanks(_padded(targets, sizes) if targets.ndim == 1 else targets, blank)
+    labels = _with_blanks(_padded(targets, sizes) if targets.ndim == 1 else targets, sizes, blank)
     passes = pad((labels[:, 2:] != labels[:, :-2]) & (labels[:, 2:] != blank), (2, 0))
     seen = gather(log_probs, 2, expand(unsqueeze(labels, 0), steps, *labels.shape))
     total = pad(seen[0, :, :2], (0, labels.shape[1] - 2), value=NEVER) if labels.shape[1] > 1 else seen[0]
@@ -89,8 +89,10 @@ def _padded(targets: Tensor, sizes: Tensor) -> Tensor:
     return stack([pad(row, (0, max(extents) - row.shape[0])) for row in split(narrow(targets, 0, 0, sum(extents)), extents)])
 
 
-def _with_blanks(labels: Tensor, blank: int) -> Tensor:
+def _with_blanks(labels: Tensor, sizes: Tensor, blank: int) -> Tensor:
+    """Blanks between and around labels, and in place of what is in a row after the last one."""
     blanks = full_like(labels, blank)
+    labels = where(arange(labels.shape[1], device=labels.device) < unsqueeze(sizes, 1), labels, blanks)
     pairs = reshape(stack([blanks, labels], 2), labels.shape[0], labels.shape[1] * 2)
     return pad(pairs, (0, 1), value=blank).to(int64)  # type: ignore[no-any-return]
 
