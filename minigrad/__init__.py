@@ -29,7 +29,7 @@ from .ops.choice import (
 )
 from .ops.pointwise import (
     abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, addcdiv as addcdiv, addcmul as addcmul,
-    asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh, ceil as ceil, conj as conj, cos as cos,
+    asin as asin, asinh as asinh, atan as atan, atanh as atanh, ceil as ceil, conj as conj, cos as cos,
     cosh as cosh, div as div, divide as divide, erf as erf, erfc as erfc, exp as exp, exp2 as exp2, expm1 as expm1,
     floor as floor, floor_divide as floor_divide, fmod as fmod, frac as frac, imag as imag, lerp as lerp, log as log,
     log10 as log10, log1p as log1p, log2 as log2, mul as mul, multiply as multiply, nan_to_num as nan_to_num, neg as neg,
@@ -77,7 +77,8 @@ from .ops.joining import (
     vstack as vstack,
 )
 from .ops.pairs import (
-    copysign as copysign, deg2rad as deg2rad, float_power as float_power, fmax as fmax, fmin as fmin, frexp as frexp,
+    atan2 as atan2, copysign as copysign, deg2rad as deg2rad, float_power as float_power, fmax as fmax, fmin as fmin,
+    frexp as frexp,
     gcd as gcd, heaviside as heaviside, hypot as hypot, lcm as lcm, ldexp as ldexp, logaddexp as logaddexp,
     logaddexp2 as logaddexp2, nextafter as nextafter, positive as positive, rad2deg as rad2deg, rsub as rsub,
 )

@@ -166,6 +166,14 @@ def special(xp: Any, name: str) -> Callable[..., Array]:
         raise UsageError(msg) from reason
 
 
+def special_or(xp: Any, name: str, own: Callable[..., Array]) -> Callable[..., Array]:
+    """The same; where it is not installed, own(xp, array)."""
+    try:
+        return special(xp, name)
+    except UsageError:
+        return partial(own, xp)
+
+
 def looking(xp: Any) -> AbstractContextManager[Any]:
     """Within it a function of linalg raises where it fails, for which cupy's would have to wait: else those give nan."""
     if xp is numpy:

@@ -133,10 +133,12 @@ class Op:
               for its usual ones
     """
 
-    __slots__ = ("batch", "broadcasts", "call", "elementwise", "formulas", "joint", "jvp", "kernel", "name", "node_name",
-                 "outs", "plans", "promote", "reads_shapes", "refuses", "saves", "view", "vjp")
+    __slots__ = ("arity", "batch", "broadcasts", "call", "elementwise", "formulas", "joint", "jvp", "kernel", "name",
+                 "node_name", "outs", "plans", "promote", "reads_shapes", "refuses", "saves", "view", "vjp")
 
     call: OpFunction
+    arity: int
+    """How many arguments the fast path takes; 0 where there is none."""
 
     def __init__(self, name: str, kernel: Any, *, vjp: Rule, jvp: Rule, batch: Callable[..., Any],
                  saves: tuple[str, ...] = (), promote: str | None = None, outs: int = 1, view: bool = False,
@@ -185,6 +187,7 @@ def row(name: str, kernel: Any, *, arity: int = 0, doc: str | None = None, **rul
     call.__doc__ = doc or f"Source: torch.{name}."
     call.op = op
     op.call = call
+    op.arity = arity
     return call
 
 

@@ -66,7 +66,7 @@ def on_arrays(steps: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """
     made = []
     for step in steps:
-        rule = _as_kernel(step[0]) if step is not None and all(type(k) is int for k in step[1]) else None
+        rule = _as_kernel(step[0]) if step is not None else None
         if rule is None:
             return None
         made.append((rule, step[1]))
@@ -75,9 +75,7 @@ def on_arrays(steps: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 def _as_kernel(f: Any) -> Any:
     """A row as its kernel, a number as it is, any other function with what it names read so; None where that fails."""
-    real = getattr(f, "on_reals", None)
-    if real is not None:
-        return real
+    f = getattr(f, "on_reals", f)
     op = getattr(f, "op", None)
     if op is not None:
         return CPU.kernel(op.kernel) if op.elementwise else None
@@ -88,4 +86,5 @@ def _as_kernel(f: Any) -> Any:
     if None in named.values() or None in closed:
         return None
     # code of its own: CPython adapts code to what it meets, and the original meets tensors
-    return FunctionType(f.__code__.replace(), {"__name__": f.__module__, **named}, closure=tuple([CellType(c) for c in closed]))
+    cells = tuple([CellType(c) for c in closed])
+    return FunctionType(f.__code__.replace(), {"__name__": f.__module__, **named}, None, f.__defaults__, cells)

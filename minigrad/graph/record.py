@@ -51,7 +51,7 @@ class OpNode(Node):
             made = self.straight(ct.value)
             if made is not None:
                 return [ct if made is ct.value else like(ct, made)]
-            grads = _on_arrays(ct, plan.arrays, self.saved)
+            grads = _on_arrays(self, ct, plan.arrays)
             if grads is not None:
                 return grads
         if plan.lean is not None:
@@ -146,10 +146,10 @@ class OpNode(Node):
     _raw_saved_result = property(lambda self: raw(self, self.plan.saves.index("out")))
 
 
-def _on_arrays(ct: Tensor, rules: tuple[Any, ...], saved: tuple[Any, ...]) -> list[Tensor] | None:
+def _on_arrays(node: OpNode, ct: Tensor, rules: tuple[Any, ...]) -> list[Tensor] | None:
     """The rules of an elementwise row on the arrays, or None where one of them is not at hand."""
     values = []
-    for kept in saved:
+    for kept in node.saved:
         if type(kept) is Storage and not kept.version:
             values.append(kept.array)
         elif type(kept) is Constant:
@@ -160,7 +160,8 @@ def _on_arrays(ct: Tensor, rules: tuple[Any, ...], saved: tuple[Any, ...]) -> li
             values.append(kept.unpack().value)
     grads, array = [], ct.value
     for rule, reads in rules:
-        made = rule(array, values[reads[0]]) if len(reads) == 1 else rule(array, *[values[k] for k in reads])
+        made = rule(array, values[reads[0]]) if len(reads) == 1 and type(reads[0]) is int else rule(
+            array, *[values[k] if type(k) is int else k(node, False) for k in reads])
         grads.append(ct if made is array else like(ct, made))
     return grads
 

@@ -51,7 +51,7 @@ class GradInterpreter(Interpreter):
         state = current()
         if self in state.grad_off:
             return out
-        if op.elementwise and not state.watchers:
+        if op.elementwise and op.arity and not state.watchers:
             return (record_unary(op, self, args[0], out, state) if len(args) == 1
                     else record_binary(op, self, args[0], args[1], out, state))
         return record(op, self, args, out, params, state)

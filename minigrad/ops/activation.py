@@ -10,7 +10,7 @@ from ..errors import UsageError
 from ..op import OpFunction, row
 from . import special
 from .batching import elementwise
-from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose
+from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose, minimum
 from .creation import zeros_like
 from .pointwise import conj, erf, exp, sgn, tanh
 
@@ -33,13 +33,13 @@ def _wide(kernel: Callable[..., Array]) -> Callable[..., Array]:
 def activation(name: str, kernel: Callable[..., Array], vjp: Callable[..., Tensor], *, saves: str = "x0",
                **options: Any) -> OpFunction:
     """A row of one real input, whose rule serves both modes: its Jacobian is diagonal."""
-    return row(name, kernel, promote="arith", saves=(saves,), batch=elementwise, vjp=(vjp,), jvp=(vjp,),
+    return row(name, kernel, promote="arith", saves=(saves,), batch=elementwise, elementwise=True, vjp=(vjp,), jvp=(vjp,),
                **{"refuses": ONLY_FLOAT, **options})
 
 
 # ---------------------------------------------------------------- with a corner
 relu = activation("relu", lambda xp, x0: xp.maximum(x0, 0), lambda ct, out: relu_backward(ct, out), saves="out", arity=1,
-                  elementwise=True, refuses={BOOL: "Boolean inputs not supported for relu", COMPLEX: ""})
+                  refuses={BOOL: "Boolean inputs not supported for relu", COMPLEX: ""})
 
 relu_backward: OpFunction = row(
     "threshold_backward", lambda xp, x0, x1: xp.where(x1 <= 0, 0, x0), arity=2, promote="arith", saves=("x1",),
@@ -63,11 +63,13 @@ _hardtanh = activation("hardtanh", lambda xp, x0, min_val, max_val: xp.clip(x0, 
 
 @_wide
 def _elu_kernel(xp: Any, x0: Array, alpha: float, scale: float, input_scale: float) -> Array:
-    return xp.where(x0 > 0, scale * x0, alpha * scale * xp.expm1(xp.minimum(x0, 0) * input_scale))
+    low = xp.expm1(xp.minimum(x0, 0) * input_scale)
+    low *= alpha * scale
+    return xp.where(x0 > 0, x0 if scale == 1 else x0 * scale, low)
 
 
 def _elu_rule(ct: Tensor, x0: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
-    below = alpha * scale * input_scale * exp(choose(x0 >= 0, 0, x0) * input_scale)
+    below = alpha * scale * input_scale * exp(minimum(x0, 0) * input_scale)
     return ct * choose(x0 > 0, scale, below)  # type: ignore[no-any-return]
 
 
@@ -120,8 +122,11 @@ def _logit_kernel(xp: Any, x0: Array, eps: float | None) -> Array:
     return xp.log(p / (1 - p))
 
 
+_NAN = math.nan
+
+
 def _logit_rule(ct: Tensor, x0: Tensor, eps: float | None) -> Tensor:
-    low, outside = (0, math.nan) if eps is None else (eps, 0.0)
+    low, outside = (0, _NAN) if eps is None else (eps, 0.0)
     return choose((x0 >= low) & (x0 <= 1 - low), ct / (x0 * (1 - x0)), outside)  # type: ignore[no-any-return]
 
 
@@ -153,20 +158,21 @@ mish = activation("mish", _wide(lambda xp, x0: x0 * xp.tanh(xp.logaddexp(x0, 0))
 
 _ROOT = math.sqrt(2 / math.pi)
 _CUBIC = 0.044715
+_ROOT_HALF, _DENSITY = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
 
 
 @_wide
 def _gelu_kernel(xp: Any, x0: Array, approximate: str) -> Array:
     if approximate == "tanh":
         return 0.5 * x0 * (1 + xp.tanh(_ROOT * (x0 + _CUBIC * x0 * x0 * x0)))
-    return 0.5 * x0 * (1 + special.erf(xp, x0 * math.sqrt(0.5)))
+    return 0.5 * x0 * (1 + special.erf(xp, x0 * _ROOT_HALF))
 
 
 def _gelu_slope(x0: Tensor, approximate: str) -> Tensor:
     if approximate == "tanh":
         t = tanh(_ROOT * (x0 + _CUBIC * x0 * x0 * x0))
         return 0.5 * (1 + t) + 0.5 * _ROOT * x0 * (1 - t * t) * (1 + 3 * _CUBIC * x0 * x0)  # type: ignore[no-any-return]
-    return 0.5 * (1 + erf(x0 * math.sqrt(0.5))) + x0 * (exp(-0.5 * x0 * x0) / math.sqrt(2 * math.pi))  # type: ignore[no-any-return]
+    return 0.5 * (1 + erf(x0 * _ROOT_HALF)) + x0 * (exp(-0.5 * x0 * x0) * _DENSITY)  # type: ignore[no-any-return]
 
 
 _gelu = activation("gelu", _gelu_kernel, lambda ct, x0, approximate: ct * _gelu_slope(x0, approximate))
@@ -199,14 +205,11 @@ def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     return _softplus(x, beta=beta, threshold=threshold)  # type: ignore[no-any-return]
 
 
-@_wide
-def _log_sigmoid_kernel(xp: Any, x0: Array) -> Array:
-    return xp.minimum(x0, 0) - xp.log1p(xp.exp(-xp.abs(x0)))
-
-
-def _log_sigmoid_outs(xp: Any, x0: Array) -> tuple[Array, Array]:
+def _log_sigmoid_kernel(xp: Any, x0: Array) -> tuple[Array, Array]:
     """The value, and the buffer that torch keeps beside its argument."""
-    return _log_sigmoid_kernel(xp, x0), xp.exp(-xp.abs(x0))
+    x = x0.astype("float32") if x0.dtype.char == "e" else x0
+    small = xp.exp(-xp.abs(x))
+    return (xp.minimum(x, 0) - xp.log1p(small)).astype(x0.dtype, copy=False), small.astype(x0.dtype, copy=False)
 
 
 def _log_sigmoid_vjp(ct: list[Any], x0: Tensor, out1: Tensor) -> Tensor:
@@ -214,7 +217,7 @@ def _log_sigmoid_vjp(ct: list[Any], x0: Tensor, out1: Tensor) -> Tensor:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]  # type: ignore[no-any-return]
 
 
-_log_sigmoid = row("log_sigmoid", _log_sigmoid_outs, outs=2, saves=("x0", "out1"), batch=elementwise,
+_log_sigmoid = row("log_sigmoid", _log_sigmoid_kernel, outs=2, saves=("x0", "out1"), batch=elementwise,
                    vjp=(_log_sigmoid_vjp,), jvp=lambda dx, x0, out1: [dx[0] * sigmoid(-x0), dx[0] * (-sgn(x0) * out1)])
 
 

@@ -36,7 +36,7 @@ def result_type(x: Any, y: Any) -> dtype:
 
 # ---------------------------------------------------------------- truth: bool tensors, and bits; nothing to differentiate
 def _truth(name: str, kernel: Any, *, refuses: dict[int, str] | None = None, promote: str | None = "arith") -> OpFunction:
-    return row(name, kernel, promote=promote, vjp=None, jvp=None, batch=elementwise, refuses=refuses)
+    return row(name, kernel, promote=promote, vjp=None, jvp=None, batch=elementwise, elementwise=True, refuses=refuses)
 
 
 eq = _truth("eq", "equal")
@@ -73,7 +73,7 @@ isreal = _truth("isreal", "isreal", promote=None)
 signbit = _truth("signbit", lambda xp, x0: xp.signbit(x0) if x0.dtype.kind == "f" else x0 < 0, refuses=NO_COMPLEX)
 
 # ---------------------------------------------------------------- choices; `choose` is where, its branches of one dtype
-choose: OpFunction = row("where", "where", saves=("x0",), fits=True, batch=elementwise,
+choose: OpFunction = row("where", "where", saves=("x0",), fits=True, batch=elementwise, elementwise=True,
              vjp=(None, lambda ct, x0: choose(x0, ct, 0), lambda ct, x0: choose(x0, 0, ct)),
              jvp=(None, lambda dx, x0: choose(x0, dx, 0), lambda dx, x0: choose(x0, 0, dx)))
 
@@ -94,9 +94,9 @@ def _winner(ct: Tensor, x0: Any, x1: Any, loses: Tensor) -> Tensor:
 
 def _extreme(name: str, first: Callable[..., Tensor], second: Callable[..., Tensor]) -> OpFunction:
     rules = (lambda ct, x0, x1: _winner(ct, x0, x1, first(x0, x1)), lambda ct, x0, x1: _winner(ct, x0, x1, second(x0, x1)))
-    return row(name, name, promote="arith", saves=("x1", "x0"), batch=elementwise, vjp=rules, jvp=rules, refuses={
-        COMPLEX: f"{name} not implemented for complex tensors."},
-        doc=f"The {name} of two tensors; where they are equal each gets half the gradient.  Source: torch.{name}.")
+    return row(name, name, promote="arith", saves=("x1", "x0"), batch=elementwise, elementwise=True,
+               vjp=rules, jvp=rules, refuses={COMPLEX: f"{name} not implemented for complex tensors."},
+               doc=f"The {name} of two tensors; where they are equal each gets half the gradient.  Source: torch.{name}.")
 
 
 maximum = _extreme("maximum", lt, gt)
@@ -110,14 +110,16 @@ _BOTH_RULES = (lambda ct, x0, x1, x2: choose((x0 >= x1) & (x0 <= x2), ct, 0),
 _BOTH_JVP = (_BOTH_RULES[0], lambda dx, x0, x1, x2: choose((x0 < x1) & (x1 <= x2), dx, 0), _BOTH_RULES[2])
 _NO_CLAMP = {COMPLEX: "clamp is not supported for complex types"}
 
-clamp_min = row("clamp_min", "maximum", promote="arith", saves=("x1", "x0"), batch=elementwise, vjp=_MIN_RULES, jvp=_MIN_RULES,
-                refuses=_NO_CLAMP, doc="x, but at least `min`, a tensor or a number.  Source: torch.clamp_min.")
+clamp_min = row("clamp_min", "maximum", promote="arith", saves=("x1", "x0"), batch=elementwise, elementwise=True,
+                vjp=_MIN_RULES, jvp=_MIN_RULES, refuses=_NO_CLAMP,
+                doc="x, but at least `min`, a tensor or a number.  Source: torch.clamp_min.")
 
-clamp_max = row("clamp_max", "minimum", promote="arith", saves=("x1", "x0"), batch=elementwise, vjp=_MAX_RULES, jvp=_MAX_RULES,
-                refuses=_NO_CLAMP, doc="x, but at most `max`, a tensor or a number.  Source: torch.clamp_max.")
+clamp_max = row("clamp_max", "minimum", promote="arith", saves=("x1", "x0"), batch=elementwise, elementwise=True,
+                vjp=_MAX_RULES, jvp=_MAX_RULES, refuses=_NO_CLAMP,
+                doc="x, but at most `max`, a tensor or a number.  Source: torch.clamp_max.")
 
 _clamp = row("clamp", lambda xp, x0, x1, x2: xp.minimum(xp.maximum(x0, x1), x2), promote="arith", saves=("x2", "x1", "x0"),
-             node="ClampBackward1", batch=elementwise, vjp=_BOTH_RULES, jvp=_BOTH_JVP, refuses=_NO_CLAMP)
+             node="ClampBackward1", batch=elementwise, elementwise=True, vjp=_BOTH_RULES, jvp=_BOTH_JVP, refuses=_NO_CLAMP)
 
 
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002  torch's names

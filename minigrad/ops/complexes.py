@@ -13,11 +13,9 @@ from ..op import OpFunction, row
 from ..tensor import Tensor
 from ..views import strides_of
 from .batching import elementwise, same_bdim, to_front
-from .choice import choose
 from .creation import zeros_like
 from .misc import storage_offset
-from .pointwise import abs as absolute
-from .pointwise import conj, imag, real, sgn, square
+from .pointwise import conj, imag, real, sgn
 
 if TYPE_CHECKING:
     from ..backend import Array
@@ -73,16 +71,24 @@ def _angle_kernel(xp: Any, x0: Array) -> Array:
     return xp.where(xp.isnan(x0), x0, xp.angle(x0)) if x0.dtype.kind == "f" else xp.angle(x0)
 
 
+def _size(a: Tensor, b: Tensor) -> Any:
+    """|a + bi| squared, and 1 at 0, where it divides 0."""
+    square = a * a + b * b
+    return square + (square == 0)
+
+
 def _angle_vjp(ct: Tensor, x0: Tensor) -> Any:
     if not x0.dtype.is_complex:
         return zeros_like(ct)
-    return choose(x0 == 0, 0, ct * (x0 * 1j) / square(absolute(x0)))
+    a, b = real(x0), imag(x0)
+    each = ct / _size(a, b)
+    return _complex(-b * each, a * each)
 
 
 def _angle_jvp(dx: Tensor, x0: Tensor) -> Any:
     if not x0.dtype.is_complex:
         return zeros_like(dx)
-    return choose(x0 == 0, 0, imag(dx * conj(x0)) / square(absolute(x0)))
+    return imag(dx * conj(x0)) / _size(real(x0), imag(x0))
 
 
 angle = row("angle", _angle_kernel, promote="float", saves=("x0",), batch=elementwise, vjp=(_angle_vjp,), jvp=(_angle_jvp,),

@@ -48,12 +48,26 @@ def _placed(xp: Any, array: Array, dtype: dtype, device: Any) -> Array:
 
 
 _constant: OpFunction = row("lift_fresh", _placed, vjp=None, jvp=None, batch=same_bdim)
-_full = _making("full", lambda xp, d, shape, fill_value: xp.full(shape, xp.asarray(fill_value).astype(d), d))
+
+
+def _filled(xp: Any, d: Any, shape: tuple[int, ...], fill_value: Any) -> Array:
+    """Memory of zeros is not touched before it is written to."""
+    if type(fill_value) is int and fill_value == 0:
+        return xp.zeros(shape, d)
+    return xp.full(shape, xp.asarray(fill_value).astype(d), d)
+
+
+_full = _making("full", _filled)
+
+
 def _arange_kernel(xp: Any, d: Any, start: Any, end: Any, step: Any) -> Any:
     """Of ints as many as the numbers given would make, from the whole part of start by that of step."""
-    count = max(ceil((end - start) / step), 0)
-    return xp.asarray(start).astype(d) + xp.arange(count).astype(d) * xp.asarray(step).astype(d) if d.kind in "iu" else (
-        start + xp.arange(count) * step).astype(d)
+    out = xp.arange(max(ceil((end - start) / step), 0))
+    if d.kind in "iu":
+        out, start, step = out.astype(d, copy=False), xp.asarray(start).astype(d), xp.asarray(step).astype(d)
+    if step != 1:
+        out = out * step
+    return (out + start if start != 0 else out).astype(d, copy=False)
 
 
 _arange = _making("arange", _arange_kernel)
@@ -62,7 +76,7 @@ _arange = _making("arange", _arange_kernel)
 
 def _linspace_kernel(xp: Any, d: Any, start: Any, end: Any, steps: int) -> Any:
     """Of ints, what lies between the ends is without its own fraction."""
-    return xp.linspace(*_ends(d, start, end), steps).astype(d)
+    return xp.linspace(*_ends(d, start, end), steps).astype(d, copy=False)
 
 
 def _ends(d: Any, start: Any, end: Any) -> tuple[Any, Any]:
@@ -249,7 +263,7 @@ def _like_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params)
 
 
 def _full_like_kernel(xp: Any, x0: Any, shape: tuple[int, ...], fill_value: Any, dtype: dtype) -> Any:
-    return xp.full(shape, xp.asarray(fill_value).astype(NUMPY_DTYPE[dtype]), NUMPY_DTYPE[dtype])
+    return _filled(xp, NUMPY_DTYPE[dtype], shape, fill_value)
 
 
 _full_like = row("full_like", _full_like_kernel, vjp=None, jvp=None, batch=_like_batch)

@@ -34,7 +34,7 @@ def _slopes(x0: Tensor, x1: Tensor, out: Tensor, order: float) -> Tensor:
     """The derivative of each distance for x0, in a last dimension; that for x1 is its negative."""
     d = unsqueeze(x0, -2) - unsqueeze(x1, -3)
     each, weight = _slope(d, out, order, (d.ndim - 1,), False)
-    return weight if order != 2 else weight * unsqueeze(each, -1)
+    return weight if type(each) is int else weight * unsqueeze(each, -1)
 
 
 def _sum(x: Tensor, dim: int) -> Any:

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 def _of_scipy(name: str) -> Callable[..., Array]:
     def kernel(xp: Any, x0: Array) -> Array:
-        return special(xp, name)(x0.astype("float64")).astype(x0.dtype, copy=False)
+        return special(xp, name)(x0.astype("float64", copy=False)).astype(x0.dtype, copy=False)
     return kernel
 
 
 def _function(name: str, scipys: str, derivative: Callable[..., Tensor]) -> OpFunction:
-    return pointwise(name, _of_scipy(scipys), derivative, elementwise=False, refuses=NO_COMPLEX)
+    return pointwise(name, _of_scipy(scipys), derivative, refuses=NO_COMPLEX)
 
 
 def _of_both(name: str, scipys: str, derivative: Callable[..., Tensor]) -> OpFunction:
@@ -40,8 +40,8 @@ def _of_both(name: str, scipys: str, derivative: Callable[..., Tensor]) -> OpFun
     def rule(ct: Tensor, x0: Tensor, out: Tensor) -> Tensor:
         return ct * derivative(x0, out)
 
-    return row(name, _of_scipy(scipys), promote="float", saves=("x0", "out"), batch=elementwise, vjp=(rule,), jvp=(rule,),
-               refuses=NO_COMPLEX)
+    return row(name, _of_scipy(scipys), promote="float", saves=("x0", "out"), batch=elementwise,
+               elementwise=True, vjp=(rule,), jvp=(rule,), refuses=NO_COMPLEX)
 
 
 # ---------------------------------------------------------------- gamma
@@ -98,7 +98,7 @@ _ROOT_2, _ROOT_PI = math.sqrt(2), math.sqrt(math.pi)
 
 erfinv: OpFunction = _function("erfinv", "erfinv", lambda x0: 0.5 * _ROOT_PI * exp(square(erfinv(x0))))
 erfcx: OpFunction = _of_both("special_erfcx", "erfcx", lambda x0, out: 2 * x0 * out - 2 / _ROOT_PI)
-log_ndtr = _of_both("special_log_ndtr", "log_ndtr", lambda x0, out: math.sqrt(2 / math.pi) / erfcx(x0 * -_ROOT_2 / 2))
+log_ndtr = _of_both("special_log_ndtr", "log_ndtr", lambda x0, out: _ROOT_2 / _ROOT_PI * reciprocal(erfcx(x0 * -_ROOT_2 / 2)))
 ndtri = _function("special_ndtri", "ndtri", lambda out: _ROOT_2 * _ROOT_PI * exp(0.5 * square(out)))
 
 
@@ -109,11 +109,13 @@ def ndtr(x: Tensor) -> Tensor:
 
 # ---------------------------------------------------------------- entropy
 def _entr_kernel(xp: Any, x0: Array) -> Array:
-    out = -x0 * xp.log(xp.where(x0 > 0, x0, 1))
-    return xp.where(x0 > 0, out, xp.where(x0 == 0, 0, xp.where(x0 < 0, -math.inf, x0))).astype(x0.dtype, copy=False)
+    out = xp.asarray(-x0 * xp.log(x0))
+    out[x0 == 0] = 0
+    out[x0 < 0] = -math.inf
+    return out
 
 
-entr = pointwise("special_entr", _entr_kernel, lambda x0: -log(x0) - 1, elementwise=False, refuses=NO_COMPLEX)
+entr = pointwise("special_entr", _entr_kernel, lambda x0: -log(x0) - 1, refuses=NO_COMPLEX)
 
 
 # ---------------------------------------------------------------- sinc
@@ -123,18 +125,21 @@ def _sinc_slope(x0: Tensor, order: int) -> Any:
 
 def _sinc_kernel(xp: Any, x0: Array, order: int) -> Array:
     """The order-th derivative of sin(pi x) / (pi x), by its recurrence, and by its series where that would cancel."""
-    y = math.pi * x0
+    if order == 0:
+        return xp.sinc(x0).astype(x0.dtype, copy=False)
+    y = xp.asarray(math.pi * x0)
     near = xp.abs(y) < 0.5 + 0.5 * order
-    far = xp.where(near, 1, y)
+    out, small, far = xp.empty_like(y), y[near], y[~near]
     found = xp.sin(far) / far
     for n in range(1, order + 1):
         found = (xp.sin(far + n * math.pi / 2) - n * found) / far
-    series, term = xp.zeros_like(x0), 0
-    for k in range((order + 1) // 2, (order + 1) // 2 + 16):
-        power = 2 * k - order
-        term = (-1) ** k * y ** power / (math.factorial(power) * (2 * k + 1))
-        series = series + term
-    return xp.where(near, series, found) * math.pi ** order
+    out[~near] = found
+    first, series, square = (order + 1) // 2, xp.zeros_like(small), small * small
+    for k in reversed(range(first, first + 10 + order)):  # of the terms (-1)^k y^p / (p! (2k + 1)), p = 2k - order
+        series *= square
+        series += (-1) ** k / (math.factorial(2 * k - order) * (2 * k + 1))
+    out[near] = series * small if order % 2 else series
+    return out * math.pi ** order
 
 
 def _sinc_rule(ct: Tensor, x0: Tensor, order: int) -> Tensor:

@@ -14,16 +14,17 @@ from ..dtypes import BOOL
 from ..errors import UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
-from .batching import along_dim, over_dims
-from .choice import maximum, minimum
-from .creation import new_zeros, zeros_like
-from .gather import gather_at, scatter_add_at, scatter_at
-from .reduction import pull, push
-from .shape import normal_dim, normal_dims, reshape, restore, sum_dims, unsqueeze
+from .batching import along_dim, elementwise, over_dims
+from .choice import choose, maximum, minimum
+from .gather import gather_at, spread_at
+from .reduction import counted
+from .shape import kept, normal_dim, normal_dims, reshape, sum_dims, unsqueeze
 from .special import accumulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from ..backend import Array
 
 
 class Chosen(NamedTuple):
@@ -45,25 +46,30 @@ def _equal(x: Tensor, out: Tensor) -> Tensor:
     return x == out
 
 
-def _the_same(x: Tensor, out: Tensor) -> Tensor:
-    """Equal, or nan both: what torch means where it takes one extreme of all elements."""
-    return (x == out) | ((x != x) & (out != out))  # noqa: PLR0124
+def _alike(xp: Any, x0: Array, x1: Array) -> Array:
+    """Equal, or nan both."""
+    return (x0 == x1) | (xp.isnan(x0) & xp.isnan(x1))
+
+
+the_same = row("equal_or_nan", _alike, vjp=None, jvp=None, batch=elementwise, promote="arith",
+                doc="What torch means where it takes one extreme of all elements.")
 
 
 def _shares(ties_of: Callable[[Tensor, Tensor], Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     """The vjp and the jvp of an extreme: the elements that `ties_of` finds in it have equal shares."""
     def ties(x: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> tuple[Tensor, Tensor]:
-        """Which elements they are, as ones and zeros, and how many."""
-        found = ties_of(x, restore(out, x.shape, dims, keepdim)).to(x.dtype)
-        return found, sum_dims(found, dims=dims, keepdim=keepdim)
+        """Which elements they are, and how many."""
+        found = ties_of(x, kept(out, x.shape, dims, keepdim))
+        return found, counted(found, dims=dims, keepdim=keepdim)
 
     def pull_shares(ct: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         found, n = ties(x0, out, dims, keepdim)
-        return pull(ct / n, found, dims, keepdim)
+        share = kept(ct / n, x0.shape, dims, keepdim)
+        return choose(found, share, share * 0)  # type: ignore[no-any-return]
 
     def push_shares(dx: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         found, n = ties(x0, out, dims, keepdim)
-        return push(dx, found, dims, keepdim) / n
+        return sum_dims(dx * found, dims=dims, keepdim=keepdim) / n  # type: ignore[no-any-return]
     return pull_shares, push_shares
 
 
@@ -77,10 +83,14 @@ def _extreme(name: str, kernel: Callable[..., Any], ties_of: Callable[[Tensor, T
 
 
 def _median_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """The lower of the two in the middle; nan where there is a nan."""
+    return of_flat(xp, _middle, x0, dims, keepdim=keepdim)
+
+
+def of_flat(xp: Any, f: Callable[..., Array], x0: Array, dims: tuple[int, ...], *, keepdim: bool) -> Array:
+    """What f(xp, x, dim) makes of several dimensions taken for one."""
     kept = [d for d in range(x0.ndim) if d not in dims]
     flat = xp.transpose(x0, (*kept, *dims)).reshape(*[x0.shape[d] for d in kept], -1)
-    found = xp.take_along_axis(flat, _median_index(xp, flat, flat.ndim - 1), flat.ndim - 1)
+    found = f(xp, flat, flat.ndim - 1)
     return found.reshape([1 if d in dims else n for d, n in enumerate(x0.shape) if keepdim or d not in dims])
 
 
@@ -94,9 +104,9 @@ def _min_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
 
 _amax = _extreme("amax", _max_kernel, _equal)
 _amin = _extreme("amin", _min_kernel, _equal)
-_max_all = _extreme("max", _max_kernel, _the_same, node="MaxBackward1")
-_min_all = _extreme("min", _min_kernel, _the_same, node="MinBackward1")
-_median_all = _extreme("median", _median_kernel, _the_same)
+_max_all = _extreme("max", _max_kernel, the_same, node="MaxBackward1")
+_min_all = _extreme("min", _min_kernel, the_same, node="MinBackward1")
+_median_all = _extreme("median", _median_kernel, the_same)
 
 
 def _aminmax_vjp(ct: list[Any], x0: Tensor, out0: Tensor, out1: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
@@ -116,7 +126,7 @@ _aminmax: OpFunction = row(
 def _spread(ct: list[Any], out1: Tensor, shape0: tuple[int, ...], dim: int, keepdim: bool) -> Tensor:
     """The cotangents of chosen values at the places they came from."""
     values, indices = (ct[0], out1) if keepdim else (unsqueeze(ct[0], dim), unsqueeze(out1, dim))
-    return scatter_at(new_zeros(values, shape0), indices, values, dim=dim)  # type: ignore[no-any-return]
+    return spread_at(values, indices, shape=shape0, dim=dim, distinct=True)  # type: ignore[no-any-return]
 
 
 def _chosen(dx: list[Any], out1: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, None]:
@@ -148,22 +158,49 @@ def _first(x: Any, dim: int, k: int) -> Any:
     return x[(*[slice(None)] * dim, slice(k))].copy()  # the rest is not kept
 
 
+def _smallest(xp: Any, x: Any, dim: int, k: int) -> Any:
+    """The k-th smallest, counted from 1; nan is the largest."""
+    return xp.partition(x, k - 1, axis=dim)[(*[slice(None)] * dim, slice(k - 1, k))]
+
+
 def _nth(xp: Any, x: Any, dim: int, k: int) -> Any:
+    """Where that is; of equal elements, the one that comes to place k in the order."""
+    value = _smallest(xp, x, dim, k)
+    found = _alike(xp, x, value)
+    if xp.count_nonzero(found) == value.size:
+        return xp.argmax(found, axis=dim, keepdims=True)
     return _order(xp, x, dim, descending=False)[(*[slice(None)] * dim, slice(k - 1, k))].copy()
 
 
-def _median_index(xp: Any, x: Any, dim: int) -> Any:
+def _middle(xp: Any, x: Any, dim: int) -> Any:
+    """The lower of the two in the middle; nan where there is a nan."""
+    top = x.max(axis=dim, keepdims=True)
+    return xp.where(xp.isnan(top), top, _smallest(xp, x, dim, (x.shape[dim] + 1) // 2))
+
+
+def median_index(xp: Any, x: Any, dim: int) -> Any:
+    """Where that is."""
     middle = _nth(xp, x, dim, (x.shape[dim] + 1) // 2)
     lost = xp.isnan(x)
     return xp.where(xp.any(lost, axis=dim, keepdims=True), xp.argmax(lost, axis=dim, keepdims=True), middle)
 
 
+def _top(xp: Any, x: Any, dim: int, k: int, largest: bool) -> Any:
+    """The k first of the order, of which nothing but these has to be put in order."""
+    n = x.shape[dim]
+    if not 0 < k < n:
+        return _first(_order(xp, x, dim, largest), dim, k)
+    apart = xp.argpartition(x, n - k if largest else k - 1, axis=dim)
+    found = xp.sort(apart[(*[slice(None)] * dim, slice(n - k, n) if largest else slice(k))], axis=dim)
+    return xp.take_along_axis(found, _order(xp, xp.take_along_axis(x, found, dim), dim, largest), dim)
+
+
 _max = _choice("max", lambda xp, x, dim: xp.argmax(x, axis=dim, keepdims=True))
 _min = _choice("min", lambda xp, x, dim: xp.argmin(x, axis=dim, keepdims=True))
-_median = _choice("median", _median_index, node="MedianBackward1")
+_median = _choice("median", median_index, node="MedianBackward1")
 _kthvalue = _choice("kthvalue", _nth)
 _sort = _choice("sort", _order)
-_topk = _choice("topk", lambda xp, x, dim, k, largest: _first(_order(xp, x, dim, largest), dim, k))
+_topk = _choice("topk", _top)
 
 
 # ---------------------------------------------------------------- running extremes: a place may be chosen more than once
@@ -174,7 +211,7 @@ def _running(name: str, ufunc: str) -> OpFunction:
         return values, accumulate(xp, "maximum", xp.where((x0 == values) | xp.isnan(x0), places, 0), dim)
 
     return row(name, kernel, saves=("x0", "out1"), outs=2, batch=along_dim,
-               vjp=(lambda ct, x0, out1, dim: scatter_add_at(zeros_like(x0), out1, ct[0], dim=dim),),
+               vjp=(lambda ct, x0, out1, dim: spread_at(ct[0], out1, shape=x0.shape, dim=dim, distinct=False),),
                jvp=lambda dx, out1, dim: (gather_at(dx[0], out1, dim=dim), None))
 
 

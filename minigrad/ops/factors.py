@@ -216,7 +216,23 @@ def _triangle_kernel(xp: Any, x0: Array, x1: Array, upper: bool, left: bool, uni
     a = xp.triu(x0, int(unit)) if upper else xp.tril(x0, -int(unit))
     if unit:
         a = a + xp.eye(a.shape[-1], dtype=a.dtype)
-    return solved(xp, a, x1) if left else solved(xp, a.swapaxes(-1, -2), x1.swapaxes(-1, -2)).swapaxes(-1, -2)
+    if left:
+        return _halved(xp, a, x1, upper)
+    return _halved(xp, a.swapaxes(-1, -2), x1.swapaxes(-1, -2), not upper).swapaxes(-1, -2)
+
+
+_SMALL = 64
+
+
+def _halved(xp: Any, a: Array, b: Array, upper: bool) -> Array:
+    """The solution of a x = b, where a is a triangle: one half of the unknowns, then the other; small ones as any matrix."""
+    n = a.shape[-1]
+    if n <= _SMALL:
+        return solved(xp, a, b)
+    first, second = (slice(n // 2, n), slice(n // 2)) if upper else (slice(n // 2), slice(n // 2, n))
+    x = _halved(xp, a[..., first, first], b[..., first, :], upper)
+    y = _halved(xp, a[..., second, second], b[..., second, :] - xp.matmul(a[..., second, first], x), upper)
+    return xp.concatenate([y, x] if upper else [x, y], -2)
 
 
 def solved(xp: Any, a: Array, b: Array) -> Array:
@@ -231,13 +247,11 @@ def inverted(xp: Any, x0: Array) -> Array:
         return xp.linalg.inv(x0)
 
 
-def _triangle_pulled(ct: Tensor, x0: Tensor, upper: bool, left: bool, unit: bool) -> Any:
-    return solve_triangle(adjoint(x0), ct, upper=not upper, left=left, unit=unit)
-
-
-def _triangle_matrix(ct: Tensor, x0: Tensor, out: Tensor, upper: bool, left: bool, unit: bool) -> Any:
-    g = _triangle_pulled(ct, x0, upper, left, unit)
-    return -_triangle(matmul(g, adjoint(out)) if left else matmul(adjoint(out), g), upper, unit)
+def _triangle_vjp(ct: Tensor, x0: Tensor, out: Tensor, needs: tuple[bool, ...], upper: bool, left: bool,
+                  unit: bool) -> list[Any]:
+    g = solve_triangle(adjoint(x0), ct, upper=not upper, left=left, unit=unit)
+    moved = -_triangle(matmul(g, adjoint(out)) if left else matmul(adjoint(out), g), upper, unit) if needs[0] else None
+    return [moved, g]
 
 
 def _triangle_moved(dx: Tensor, x0: Tensor, out: Tensor, upper: bool, left: bool, unit: bool) -> Any:
@@ -247,7 +261,7 @@ def _triangle_moved(dx: Tensor, x0: Tensor, out: Tensor, upper: bool, left: bool
 
 solve_triangle: OpFunction = row(
     "linalg_solve_triangular", _triangle_kernel, saves=("x0", "out"), batch=leading,
-    vjp=(_triangle_matrix, _triangle_pulled),
+    vjp=_triangle_vjp,
     jvp=(_triangle_moved, lambda dx, x0, upper, left, unit: solve_triangle(x0, dx, upper=upper, left=left, unit=unit)))
 
 
@@ -263,15 +277,18 @@ def substituted(xp: Any, lu: Array, pivots: Array, b: Array, *, adjoint: bool) -
     order = permuted(xp, pivots, lu.shape[-1])
     low, up = lower(xp, lu), upper(xp, lu)
     if adjoint:
-        x = solved(xp, dagger(low), solved(xp, dagger(up), b))
+        x = _halved(xp, dagger(low), _halved(xp, dagger(up), b, upper=False), upper=True)
         return xp.take_along_axis(x, xp.argsort(order, -1)[..., None], -2)
-    return solved(xp, up, solved(xp, low, xp.take_along_axis(b, order[..., None], -2)))
+    return _halved(xp, up, _halved(xp, low, xp.take_along_axis(b, order[..., None], -2), upper=False), upper=True)
 
 
-def _matrix_pulled(ct: Tensor, x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor, adjoint: bool, vector: bool) -> Tensor:
-    g = _columns(_solved(x0, x1, x2, ct, adjoint=not adjoint, vector=vector), vector)
-    out = _columns(out, vector)
-    return -matmul(out, _adjoint(g)) if adjoint else -matmul(g, _adjoint(out))
+def _solved_vjp(ct: Tensor, x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor, needs: tuple[bool, ...], adjoint: bool,
+                vector: bool) -> list[Any]:
+    g = _solved(x0, x1, x2, ct, adjoint=not adjoint, vector=vector)
+    if not needs[0]:
+        return [None, None, None, g]
+    a, b = (out, g) if adjoint else (g, out)
+    return [-matmul(_columns(a, vector), _adjoint(_columns(b, vector))), None, None, g]
 
 
 def _matrix_moved(dx: Tensor, x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor, adjoint: bool, vector: bool) -> Tensor:
@@ -292,8 +309,7 @@ _adjoint = adjoint
 
 _solved: OpFunction = row(
     "_linalg_solve_ex", _solved_kernel, saves=("x0", "x1", "x2", "out"), batch=leading, node="LinalgSolveExBackward0",
-    vjp=(_matrix_pulled, None, None,
-         lambda ct, x0, x1, x2, adjoint, vector: _solved(x0, x1, x2, ct, adjoint=not adjoint, vector=vector)),
+    vjp=_solved_vjp,
     jvp=(_matrix_moved, None, None,
          lambda dx, x0, x1, x2, adjoint, vector: _solved(x0, x1, x2, dx, adjoint=adjoint, vector=vector)))
 

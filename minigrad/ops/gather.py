@@ -7,6 +7,7 @@ Upstream: derivatives.yaml (gather, scatter, index_select, index_add, ...); Scat
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import bool_, int32, int64
@@ -20,6 +21,7 @@ from .indexing import fill_at, index_batch, put, put_batch
 from .linalg import broadcast_shapes
 from .rearrange import expand_as
 from .shape import basic_index, expand, normal_dim, reshape, sum_dims
+from .special import add_at
 
 if TYPE_CHECKING:
     from ..op import Op
@@ -49,16 +51,45 @@ def _entries(xp: Any, index: Any, n: int, dim: int, error: type[Exception] = Usa
     return (*[slice(None)] * dim, _in_range(xp, index, n, dim, error))
 
 
+def _spread_kernel(xp: Any, x0: Any, x1: Any, shape: tuple[int, ...], dim: int, distinct: bool) -> Any:
+    """Zeros, with the elements added at the index; where no place is named twice, `distinct`, written there."""
+    key = _grid(xp, x1, shape[dim], dim)
+    if not distinct and x0.dtype.kind == "f" and x0.size:  # counting with weights takes half as long as adding at places
+        places = xp.ravel_multi_index(key, shape).reshape(-1)
+        return xp.bincount(places, x0.reshape(-1), math.prod(shape)).reshape(shape).astype(x0.dtype, copy=False)
+    out = xp.zeros(shape, x0.dtype)
+    if distinct:
+        out[key] = x0
+    else:
+        add_at(xp, out, key, x0)
+    return out
+
+
+def _scatter_add_kernel(xp: Any, x0: Any, x1: Any, x2: Any, dim: int) -> Any:
+    out = _spread_kernel(xp, x2, x1, x0.shape, dim, distinct=False)
+    return xp.add(x0, out, out=out)
+
+
+def _spread_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    return along_dim(op, size, values, bdims, {**params, "shape": (size, *params["shape"])})
+
+
 # ---------------------------------------------------------------- one index for each element
 gather_at: OpFunction = row(
     "gather", lambda xp, x0, x1, dim: x0[_grid(xp, x1, x0.shape[dim], dim)], saves=("x1", "x0"), batch=along_dim,
-    vjp=(lambda ct, x0, x1, dim: scatter_add_at(zeros_like(x0), x1, ct, dim=dim), None),
+    vjp=(lambda ct, x0, x1, dim: spread_at(ct, x1, shape=x0.shape, dim=dim, distinct=False), None),
     jvp=(lambda dx, x1, dim: gather_at(dx, x1, dim=dim), None))
 
+spread_at: OpFunction = row(
+    "gather_backward", _spread_kernel, saves=("x1",), batch=_spread_batch, node="ScatterAddBackward0",
+    vjp=(lambda ct, x1, dim: gather_at(ct, x1, dim=dim), None),
+    jvp=(lambda dx, x1, shape, dim, distinct: spread_at(dx, x1, shape=shape, dim=dim, distinct=distinct), None),
+    doc="The transpose of gather: zeros of a shape, with the elements of a tensor added at the index.")
+
 scatter_add_at: OpFunction = row(
-    "scatter_add", lambda xp, x0, x1, x2, dim: put(xp, x0, _grid(xp, x1, x0.shape[dim], dim), x2, accumulate=True),
+    "scatter_add", _scatter_add_kernel,
     saves=("x1",), batch=along_dim, vjp=(lambda ct: ct, None, lambda ct, x1, dim: gather_at(ct, x1, dim=dim)),
-    jvp=(lambda dx: dx, None, lambda dx, x0, x1, dim: scatter_add_at(zeros_like(x0), x1, dx, dim=dim)))
+    jvp=(lambda dx: dx, None, lambda dx, x0, x1, dim: spread_at(dx, x1, shape=x0.shape, dim=dim, distinct=False)))
 
 scatter_at: OpFunction = row(
     "scatter", lambda xp, x0, x1, x2, dim: put(xp, x0, _grid(xp, x1, x0.shape[dim], dim), x2, accumulate=False),

@@ -246,7 +246,8 @@ def put_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -
 
 # ---------------------------------------------------------------- rows
 def _index_vjp(ct: Tensor, shape0: tuple[int, ...], rest: tuple[Tensor, ...], places: Places) -> Tensor:
-    return put_at(new_zeros(ct, shape0), ct, *rest, places=places, accumulate=True)  # type: ignore[no-any-return]
+    twice = any(i.dtype is not bool_ for i in rest)
+    return put_at(new_zeros(ct, shape0), ct, *rest, places=places, accumulate=twice)  # type: ignore[no-any-return]
 
 
 def _index_jvp(dx: list[Any], rest: tuple[Tensor, ...], places: Places) -> Any:

@@ -15,9 +15,8 @@ from ..errors import UsageError
 from ..op import OpFunction, row
 from .activation import sigmoid, softplus
 from .batching import elementwise, to_front
-from .choice import ONLY_FLOAT, clamp, clamp_min
+from .choice import ONLY_FLOAT, choose, clamp, clamp_min
 from .creation import new_zeros
-from .indexing import masked_fill
 from .pointwise import log, log1p
 from .shape import reshape, sum_dims
 
@@ -69,28 +68,24 @@ def _batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> B
 
 
 # ---------------------------------------------------------------- of the difference of two tensors
-def _of_difference(name: str, value: Callable[..., Array], slope: Callable[[Tensor, float], Tensor]) -> OpFunction:
-    """The row of value(xp, x0 - x1, width) for each element."""
+def _of_difference(name: str, value: Callable[..., Array], slope: Callable[[Tensor, float, Any], Tensor]) -> OpFunction:
+    """The row of value(xp, x0 - x1, width) for each element; `slope` gives its derivative times a third argument."""
     def kernel(xp: Any, x0: Array, x1: Array, width: float, reduction: str, rank: int) -> Array:
         return _reduced(value(xp, x0 - x1, width), reduction, rank)
 
     def pull(ct: Tensor, x0: Tensor, x1: Tensor, needs: tuple[bool, ...], width: float, reduction: str, rank: int) -> list[Any]:
-        grad = _pull(ct, x0, reduction, rank) * slope(x0 - x1, width)
+        grad = slope(x0 - x1, width, _pull(ct, x0, reduction, rank))
         return [grad if needs[0] else None, -grad if needs[1] else None]
 
     def push(dx: list[Any], x0: Tensor, x1: Tensor, width: float, reduction: str, rank: int) -> Tensor:
         d = -dx[1] if dx[0] is None else dx[0] if dx[1] is None else dx[0] - dx[1]
-        return _push(d * slope(x0 - x1, width), reduction, rank)
+        return _push(slope(x0 - x1, width, d), reduction, rank)
 
     return row(name, kernel, promote="arith", saves=("x0", "x1"), batch=_batch, refuses=ONLY_FLOAT, vjp=pull, jvp=push)
 
 
 def _square(xp: Any, d: Array, width: float) -> Array:
     return d * d
-
-
-def _square_slope(d: Tensor, width: float) -> Tensor:
-    return d * 2
 
 
 def _smooth_l1(xp: Any, d: Array, beta: float) -> Array:
@@ -103,21 +98,21 @@ def _huber(xp: Any, d: Array, delta: float) -> Array:
     return xp.where(size <= delta, 0.5 * d * d, delta * (size - 0.5 * delta))
 
 
-square_loss = _of_difference("mse_loss", _square, _square_slope)
-smooth_l1 = _of_difference("smooth_l1_loss", _smooth_l1, lambda d, beta: clamp(d / beta, -1, 1))
-huber = _of_difference("huber_loss", _huber, lambda d, delta: clamp(d, -delta, delta))
+square_loss = _of_difference("mse_loss", _square, lambda d, width, each: d * (each * 2))
+smooth_l1 = _of_difference("smooth_l1_loss", _smooth_l1, lambda d, beta, each: clamp(d, -beta, beta) * (each / beta))
+huber = _of_difference("huber_loss", _huber, lambda d, delta, each: clamp(d, -delta, delta) * each)
 
 
 def _log_times(xp: Any, x0: Array, x1: Array) -> Array:
-    return xp.where((x0 == 0) & ~xp.isnan(x1), 0, x0 * xp.log(xp.where(x0 == 0, 1, x1))).astype(x0.dtype, copy=False)
+    return xp.where((x0 == 0) & ~xp.isnan(x1), 0, x0 * xp.log(x1)).astype(x0.dtype, copy=False)
 
 
 def _xlogy_rule(ct: Tensor, x0: Tensor, x1: Tensor) -> Tensor:
-    return masked_fill(xlogy(ct, x1), (x0 == 0) & (x1 <= 0), 0)
+    return choose((x0 == 0) & (x1 <= 0), 0, xlogy(ct, x1))  # type: ignore[no-any-return]
 
 
 xlogy: OpFunction = row(
-    "xlogy", _log_times, promote="float", saves=("x1", "x0"), batch=elementwise,
+    "xlogy", _log_times, promote="float", saves=("x1", "x0"), batch=elementwise, elementwise=True,
     vjp=(_xlogy_rule, lambda ct, x0, x1: ct * (x0 / x1)), jvp=(_xlogy_rule, lambda dx, x0, x1: dx * (x0 / x1)),
     doc="x log(y), 0 where x is 0 and y is a number.  Source: torch.xlogy.")
 
@@ -127,16 +122,11 @@ def _weighted(x: Any, weight: Any) -> Any:
     return x if weight is None else x * weight
 
 
-def _at_least(xp: Any, log: Callable[[Array], Array], x: Array, inside: Array, default: float) -> Array:
-    """log(x), not less than -100, where x is inside its domain, else -100."""
-    return xp.where(inside, xp.maximum(log(xp.where(inside, x, default)), -100), -100).astype(x.dtype, copy=False)
-
-
 def _bce_kernel(xp: Any, x0: Array, x1: Array, x2: Any, reduction: str, rank: int) -> Array:
-    if not xp.all((x0 >= 0) & (x0 <= 1)):
+    if x0.size and not (x0.min() >= 0 and x0.max() <= 1):
         msg = "all elements of input should be between 0 and 1"
         raise UsageError(msg)
-    yes, no = _at_least(xp, xp.log, x0, x0 > 0, 1), _at_least(xp, xp.log1p, -x0, x0 < 1, 0)
+    yes, no = xp.maximum(xp.log(x0), -100), xp.maximum(xp.log1p(-x0), -100)
     return _reduced(_weighted((x1 - 1) * no - x1 * yes, x2), reduction, rank)
 
 

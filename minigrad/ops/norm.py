@@ -13,16 +13,16 @@ from ..dtypes import FLOAT, dtype
 from ..errors import UsageError
 from ..op import OpFunction, row
 from .batching import over_dims
-from .choice import isnan
+from .choice import choose
 from .creation import zeros_like
-from .extremes import amax, amin
+from .extremes import amax, amin, the_same
 from .indexing import masked_fill
 from .pointwise import abs as absolute
 from .pointwise import pow as power
 from .pointwise import sgn
-from .reduction import pull, push
+from .reduction import counted, pull, push
 from .reduction import sum as sum_over
-from .shape import movedim, normal_dim, normal_dims, reshape, restore, sum_dims
+from .shape import kept, movedim, normal_dim, normal_dims, reshape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,31 +42,26 @@ def _norm_kernel(xp: Any, x0: Any, order: float, dims: tuple[int, ...], keepdim:
         return (xp.max if order > 0 else xp.min)(sizes, **how)
     if order == 1:
         return xp.sum(sizes, **how)
-    return xp.sum(sizes ** order, **how) ** (1 / order)
+    return xp.sum(sizes * sizes * sizes if order == 3 else sizes ** order, **how) ** (1 / order)
 
 
 def _slope(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> tuple[Any, Tensor]:
     """The derivative of the norm for each element, 0 where the norm is 0: a factor for each norm, and one for each element."""
+    if order == 0:
+        return 1, zeros_like(x)
+    if order == 1:
+        return 1, sgn(x)
     if order == 2:
         return masked_fill(1 / out, out == 0, 0), x
-    return 1, _weight(x, out, order, dims, keepdim)
-
-
-def _weight(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    norm = restore(out, x.shape, dims, keepdim)
-    if order == 0:
-        return zeros_like(x)
-    if order == 1:
-        return sgn(x)  # type: ignore[no-any-return]
+    size = absolute(x)
     if order in (inf, -inf):
-        size = absolute(x)
-        ties = ((size == norm) | isnan(size)).to(norm.dtype)
-        return sgn(x) * (ties / sum_dims(ties, dims=dims, keepdim=True))  # type: ignore[no-any-return]
+        ties = the_same(size, kept(out, x.shape, dims, keepdim))
+        return 1 / counted(ties, dims=dims, keepdim=keepdim).to(out.dtype), choose(ties, sgn(x), 0)
     if order < 1:
-        slope = masked_fill(power(absolute(x), order - 1), x == 0, 0)
-        return sgn(x) * slope * power(norm, 1 - order)  # type: ignore[no-any-return]
-    scaled = sgn(x) * power(absolute(x), order - 1) if order < 2 else x * power(absolute(x), order - 2)
-    return scaled * masked_fill(power(norm, 1 - order), norm == 0, 0)
+        slope = masked_fill(power(size, order - 1), x == 0, 0)
+        return 1, sgn(x) * slope * power(kept(out, x.shape, dims, keepdim), 1 - order)
+    each = masked_fill(power(out, 1 - order), out == 0, 0)
+    return each, sgn(x) * power(size, order - 1) if order < 2 else x * (size if order == 3 else power(size, order - 2))
 
 
 def _pull_slope(ct: Tensor, x0: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:

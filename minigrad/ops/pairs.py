@@ -15,8 +15,7 @@ from ..tensor import Tensor
 from .batching import elementwise
 from .choice import NO_BOOL_OR_INT, NO_COMPLEX, ONLY_INT, choose
 from .creation import zeros_like
-from .indexing import masked_fill
-from .pointwise import exp2, log1p, pow, reciprocal, sgn, sub
+from .pointwise import exp, exp2, log1p, pow, sub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,37 +25,53 @@ if TYPE_CHECKING:
 def _pair(name: str, kernel: Any, first: Callable[..., Tensor], second: Callable[..., Tensor], *, saves: tuple[str, ...],
           promote: str = "float", **options: Any) -> OpFunction:
     """A row of two real inputs, whose rules serve both modes: its Jacobians are diagonal."""
-    return row(name, kernel, promote=promote, saves=saves, batch=elementwise, vjp=(first, second), jvp=(first, second),
-               **{"refuses": NO_COMPLEX, **options})
+    return row(name, kernel, promote=promote, saves=saves, batch=elementwise, elementwise=True,
+               vjp=(first, second), jvp=(first, second), **{"refuses": NO_COMPLEX, **options})
 
 
 # ---------------------------------------------------------------- logarithms
-def _log_sum(name: str, kernel: str, scale: float) -> OpFunction:
+def _log_sum(name: str, kernel: str, power: OpFunction) -> OpFunction:
     def share(ct: Tensor, mine: Any, other: Any) -> Tensor:
-        return choose(mine == other, ct / 2, ct * reciprocal(1 + pow(math.exp(scale), other - mine)))  # type: ignore[no-any-return]
+        return ct / (1 + power(choose(mine == other, 0, other - mine)))  # type: ignore[no-any-return]  # also of equal infinities
 
     return _pair(name, kernel, lambda ct, x0, x1: share(ct, x0, x1), lambda ct, x0, x1: share(ct, x1, x0), saves=("x1", "x0"),
                  refuses=NO_BOOL_OR_INT | NO_COMPLEX)
 
 
-logaddexp = _log_sum("logaddexp", "logaddexp", 1.0)
-logaddexp2 = _log_sum("logaddexp2", "logaddexp2", math.log(2))
+logaddexp = _log_sum("logaddexp", "logaddexp", exp)
+logaddexp2 = _log_sum("logaddexp2", "logaddexp2", exp2)
 
 
 def _xlog1py_rule(ct: Tensor, x0: Tensor, x1: Any) -> Tensor:
-    return masked_fill(ct * log1p(x1), (x0 == 0) & (x1 <= -1), 0)
+    return choose((x0 == 0) & (x1 <= -1), 0, ct * log1p(x1))  # type: ignore[no-any-return]
 
 
 xlog1py = _pair("special_xlog1py", lambda xp, x0, x1: xp.where((x0 == 0) & ~xp.isnan(x1), 0, x0 * xp.log1p(x1)), _xlog1py_rule,
                 lambda ct, x0, x1: ct * (x0 / (x1 + 1)), saves=("x1", "x0"))
 
-# ---------------------------------------------------------------- sizes and signs
+# ---------------------------------------------------------------- sizes, angles and signs
 hypot = _pair("hypot", "hypot", lambda ct, x0, out: ct * (x0 / out), lambda ct, x1, out: ct * (x1 / out),
               saves=("x1", "x0", "out"), promote="arith", refuses=NO_BOOL_OR_INT | NO_COMPLEX)
 
 
+def _atan2_slopes(ct: Any, x0: Any, x1: Any) -> Any:
+    """What both rules of atan2 share: ct / (x0^2 + x1^2), and ct at the origin, where it meets zeros."""
+    square = x0 * x0 + x1 * x1
+    return ct / (square + (square == 0))
+
+
+def _atan2_vjp(ct: Tensor, x0: Any, x1: Any, needs: tuple[bool, ...]) -> list[Any]:
+    each = _atan2_slopes(ct, x0, x1)
+    return [x1 * each if needs[0] else None, -x0 * each if needs[1] else None]
+
+
+atan2 = row("atan2", "arctan2", arity=2, promote="float", saves=("x1", "x0"), batch=elementwise, refuses=NO_COMPLEX,
+            vjp=_atan2_vjp,
+            jvp=(lambda dx, x0, x1: x1 * _atan2_slopes(dx, x0, x1), lambda dx, x0, x1: -x0 * _atan2_slopes(dx, x0, x1)))
+
+
 def _signs(ct: Tensor, x0: Tensor, out: Tensor) -> Tensor:
-    return choose(x0 == 0, 0, ct * sgn(x0) * sgn(out))  # type: ignore[no-any-return]
+    return choose(x0 == 0, 0, ct * (out / x0))  # type: ignore[no-any-return]
 
 
 copysign = _pair("copysign", "copysign", _signs, lambda ct: zeros_like(ct), saves=("x0", "out"))
@@ -68,10 +83,10 @@ heaviside = row("heaviside", lambda xp, x0, x1: xp.where(x0 == 0, x1, x0 > 0).as
 # ---------------------------------------------------------------- extremes that pass over nan
 def _extreme(name: str, wins: Callable[[Any, Any], Any]) -> OpFunction:
     def first(ct: Tensor, x0: Any, x1: Any) -> Tensor:
-        return masked_fill(ct, ~wins(x0, x1) & (x1 == x1), 0)  # noqa: PLR0124  x1, a tensor or a number, is not nan
+        return choose(wins(x0, x1) | (x1 != x1), ct, 0)  # type: ignore[no-any-return]  # noqa: PLR0124  x1, a tensor or a number
 
     def second(ct: Tensor, x0: Any, x1: Any) -> Tensor:
-        return masked_fill(ct, wins(x0, x1) | (x1 != x1), 0)  # noqa: PLR0124
+        return choose(wins(x0, x1) | (x1 != x1), 0, ct)  # type: ignore[no-any-return]  # noqa: PLR0124
 
     return _pair(name, name, first, second, saves=("x1", "x0"), promote="arith")
 
@@ -82,10 +97,10 @@ fmin = _extreme("fmin", lambda a, b: a <= b)
 
 # ---------------------------------------------------------------- neighbours, and whole numbers
 def _only(ct: Tensor, x0: Any, x1: Any) -> Tensor:
-    return masked_fill(ct, x0 == x1, 0)
+    return choose(x0 == x1, 0, ct)  # type: ignore[no-any-return]
 
 
-nextafter = _pair("nextafter", "nextafter", _only, lambda ct, x0, x1: masked_fill(ct, x0 != x1, 0), saves=("x1", "x0"),
+nextafter = _pair("nextafter", "nextafter", _only, lambda ct, x0, x1: choose(x0 != x1, 0, ct), saves=("x1", "x0"),
                   promote="arith", refuses=NO_BOOL_OR_INT | NO_COMPLEX)
 
 gcd = row("gcd", "gcd", promote="arith", vjp=None, jvp=None, batch=elementwise, refuses=ONLY_INT | {BOOL: ""})

@@ -13,11 +13,10 @@ from ..op import OpFunction, row
 from ..tensor import Tensor
 from .batching import along_dim, to_front
 from .creation import new_zeros, zeros_like
-from .gather import index_select, scatter_add_at
+from .gather import index_select, spread_at
 from .indexing import index_batch, masked_fill, no_batch, put_at
 from .pointwise import floor_divide
 from .rearrange import broadcast_tensors, contiguous
-from .scan import cumsum
 from .shape import expand, normal_dim, reshape, unsqueeze
 from .special import repeated
 
@@ -45,8 +44,8 @@ def _take_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params)
 
 
 def _take_vjp(ct: Tensor, x0: Tensor, x1: Tensor) -> Tensor:
-    flat = put_at(reshape(zeros_like(x0), -1), ct, x1, places=(True,), accumulate=True)
-    return reshape(flat, x0.shape)
+    n = x0.numel()
+    return reshape(spread_at(reshape(ct, -1), reshape(x1 % (n or 1), -1), shape=(n,), dim=0, distinct=False), x0.shape)
 
 
 _take: OpFunction = row("take", _take_kernel, saves=("x1", "x0"), vjp=(_take_vjp, None),
@@ -94,29 +93,39 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     return _masked_select(x, mask) if x.ndim else _masked_select(reshape(x, 1), reshape(mask, 1))  # type: ignore[no-any-return]
 
 
-def _masked_scatter_kernel(xp: Any, x0: Any, x1: Any, x2: Any, dim: int) -> Any:
-    count = xp.cumsum(x1, axis=dim)
-    if not x1.any():
-        return xp.array(x0)
-    if count.max() > x2.shape[dim]:
+def _needed(xp: Any, mask: Any, n: int, dim: int) -> Any:
+    """Which of n elements along the last dimension, `dim`, a mask takes: as many of the first ones as it has true ones."""
+    count = xp.sum(mask, axis=dim, keepdims=True)
+    if count.size and count.max() > n:
         msg = (f"masked_scatter: expected self and source to have same dtypes and source to have at least as many elements "
                f"({int(count.max())}) as the mask has ones")
         raise UsageError(msg)
-    return xp.where(x1, xp.take_along_axis(x2, xp.maximum(count - 1, 0), dim), x0)
+    return xp.arange(n) < count
 
 
-def _masked_scatter_vjp(ct: Tensor, x1: Tensor, shape2: tuple[int, ...], dim: int) -> Tensor:
-    """What went in as number k of the source gets the cotangent of the k-th true element."""
-    count = cumsum(x1, dim)
-    places = masked_fill(count - 1, count == 0, 0)
-    return scatter_add_at(new_zeros(ct, shape2), places, masked_fill(ct, ~x1, 0), dim=dim)  # type: ignore[no-any-return]
+def _masked_scatter_kernel(xp: Any, x0: Any, x1: Any, x2: Any, dim: int) -> Any:
+    out = xp.array(x0)
+    out[x1] = x2[_needed(xp, x1, x2.shape[dim], dim)]
+    return out
+
+
+def _masked_gather_kernel(xp: Any, x0: Any, x1: Any, dim: int, n: int) -> Any:
+    out = xp.zeros((*x0.shape[:dim], n), x0.dtype)
+    out[_needed(xp, x1, n, dim)] = x0[x1]
+    return out
 
 
 _masked_scatter: OpFunction = row(
     "masked_scatter", _masked_scatter_kernel, saves=("x1",), batch=along_dim,
-    vjp=(lambda ct, x1: masked_fill(ct, x1, 0), None, _masked_scatter_vjp),
+    vjp=(lambda ct, x1: masked_fill(ct, x1, 0), None,
+         lambda ct, x1, shape2, dim: _masked_gather(ct, x1, dim=dim, n=shape2[dim])),
     jvp=(lambda dx, x1: masked_fill(dx, x1, 0), None,
          lambda dx, x0, x1, dim: _masked_scatter(zeros_like(x0), x1, dx, dim=dim)))
+
+_masked_gather: OpFunction = row(
+    "masked_scatter_backward", _masked_gather_kernel, saves=("x1",), batch=along_dim,
+    vjp=(lambda ct, x1, shape0, dim: _masked_scatter(new_zeros(ct, shape0), x1, ct, dim=dim), None),
+    jvp=(lambda dx, x1, dim, n: _masked_gather(dx, x1, dim=dim, n=n), None))
 
 
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:

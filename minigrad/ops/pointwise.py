@@ -47,8 +47,13 @@ def pointwise(name: str, kernel: Any, derivative: Callable[[Tensor], Tensor], **
 
     of_out = derivative.__code__.co_varnames[0] == "out"
     return row(name, kernel, arity=1, promote="float", saves=("out",) if of_out else ("x0",), batch=elementwise,
-               vjp=(vjp_out if of_out else vjp_x0,), jvp=(jvp_out if of_out else jvp_x0,),
-               **{"elementwise": True, **options})
+               vjp=(vjp_out if of_out else vjp_x0,), jvp=(jvp_out if of_out else jvp_x0,), elementwise=True, **options)
+
+
+def quotient(name: str, kernel: Any, divisor: Callable[[Tensor], Tensor], **options: Any) -> OpFunction:
+    """The same where the derivative is 1 / divisor(x0): dividing is one pass, multiplying by a reciprocal two."""
+    return row(name, kernel, arity=1, promote="float", saves=("x0",), batch=elementwise, elementwise=True,
+               vjp=(lambda ct, x0: ct / conj(divisor(x0)),), jvp=(lambda dx, x0: dx / divisor(x0),), **options)
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -172,18 +177,19 @@ def _lerp_kernel(xp: Any, x0: Array, x1: Array, x2: Array) -> Array:
     return xp.where(xp.abs(x2) < 0.5, x0 + x2 * (x1 - x0), x1 - (x1 - x0) * (1 - x2))
 
 
-lerp = row("lerp", _lerp_kernel, promote="arith", saves=("x1", "x0", "x2"), batch=elementwise,
+lerp = row("lerp", _lerp_kernel, promote="arith", saves=("x1", "x0", "x2"), batch=elementwise, elementwise=True,
            vjp=(lambda ct, x2: ct * conj(1 - x2), lambda ct, x2: ct * conj(x2), lambda ct, x0, x1: ct * conj(x1 - x0)),
            jvp=(lambda dx, x2: dx * (1 - x2), lambda dx, x2: dx * x2, lambda dx, x0, x1: dx * (x1 - x0)),
            refuses=NO_BOOL_OR_INT, doc="start + weight * (end - start), exact at weight 1.  Source: torch.lerp.")
 
 _addcmul = row("addcmul", lambda xp, x0, x1, x2, value: x0 + value * x1 * x2, promote="arith", saves=("x1", "x2"),
-               batch=elementwise,
+               batch=elementwise, elementwise=True,
                vjp=(lambda ct: ct, lambda ct, x2, value: ct * conj(x2 * value), lambda ct, x1, value: ct * conj(x1 * value)),
                jvp=(lambda dx: dx, lambda dx, x2, value: dx * (x2 * value), lambda dx, x1, value: dx * (x1 * value)))
 
 _addcdiv = row("addcdiv", lambda xp, x0, x1, x2, value: x0 + value * (x1 / x2), promote="arith", saves=("x1", "x2"),
-               batch=elementwise, refuses={BOOL: "", INT: "Integer division with addcdiv is no longer supported."},
+               batch=elementwise, elementwise=True,
+               refuses={BOOL: "", INT: "Integer division with addcdiv is no longer supported."},
                vjp=(lambda ct: ct, lambda ct, x2, value: ct * conj(value / x2),
                     lambda ct, x1, x2, value: -ct * conj(value * x1 / (x2 * x2))),
                jvp=(lambda dx: dx, lambda dx, x2, value: dx * (value / x2),
@@ -222,7 +228,7 @@ def _pow_kernel(xp: Any, x0: Array, x1: Array) -> Array:
     """Of ints, a negative exponent gives what is left of 1 / x0 ** -x1 without a fraction."""
     kind = (x1 if hasattr(x1, "dtype") else x0).dtype
     if kind.kind in "fc":
-        return x0 ** x1
+        return x0 * x0 * x0 if not hasattr(x1, "dtype") and x1 == 3 else x0 ** x1  # as torch does; a power takes far longer
     whole = xp.power(x0, xp.maximum(x1, 0))
     return xp.where(x1 < 0, (x0 == 1) + (x0 == -1) * (1 - 2 * (x1 % 2)), whole).astype(kind)
 
@@ -260,29 +266,29 @@ _LN2, _LN10, _TWO_BY_ROOT_PI = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
 sin = pointwise("sin", "sin", lambda x0: cos(x0))
 cos: OpFunction = pointwise("cos", "cos", lambda x0: -sin(x0))
 tan = pointwise("tan", "tan", lambda out: 1 + square(out))
-asin = pointwise("asin", "arcsin", lambda x0: rsqrt(1 - x0 * x0))
-acos = pointwise("acos", "arccos", lambda x0: -rsqrt(1 - x0 * x0))
-atan = pointwise("atan", "arctan", lambda x0: reciprocal(x0 * x0 + 1))
+asin = quotient("asin", "arcsin", lambda x0: sqrt(1 - x0 * x0))
+acos = quotient("acos", "arccos", lambda x0: -sqrt(1 - x0 * x0))
+atan = quotient("atan", "arctan", lambda x0: x0 * x0 + 1)
 sinh = pointwise("sinh", "sinh", lambda x0: cosh(x0))
 cosh: OpFunction = pointwise("cosh", "cosh", lambda x0: sinh(x0))
 tanh = row("tanh", "tanh", arity=1, promote="float", saves=("out",), batch=elementwise, elementwise=True,
            vjp=(lambda ct, out: tanh_backward(ct, out),), jvp=(lambda dx, out: tanh_backward(dx, conj(out)),))
-asinh = pointwise("asinh", "arcsinh", lambda x0: rsqrt(square(x0) + 1))
-acosh = pointwise("acosh", "arccosh", elementwise=False, derivative=lambda x0: (
-    rsqrt(x0 + 1) * rsqrt(x0 - 1) if x0.dtype.is_complex else rsqrt(x0 * x0 - 1)))
-atanh = pointwise("atanh", "arctanh", lambda x0: reciprocal(1 - square(x0)))
+asinh = quotient("asinh", "arcsinh", lambda x0: sqrt(x0 * x0 + 1))
+acosh = quotient("acosh", "arccosh", lambda x0: _acosh_divisor(x0))
+atanh = quotient("atanh", "arctanh", lambda x0: 1 - x0 * x0)
 
 exp = pointwise("exp", "exp", lambda out: out)
 exp2 = pointwise("exp2", lambda xp, x0: xp.exp(x0 * _LN2) if x0.dtype.kind == "c" else xp.exp2(x0),
                  lambda out: out * _LN2)
 expm1 = pointwise("expm1", "expm1", lambda out: out + 1)
-log = pointwise("log", "log", lambda x0: reciprocal(x0))
-log2 = pointwise("log2", "log2", lambda x0: reciprocal(x0 * _LN2))
-log10 = pointwise("log10", "log10", lambda x0: reciprocal(x0 * _LN10))
-log1p = pointwise("log1p", "log1p", lambda x0: reciprocal(x0 + 1), node="Log1PBackward0")
+log = quotient("log", "log", lambda x0: x0)
+log2 = quotient("log2", "log2", lambda x0: x0 * _LN2)
+log10 = quotient("log10", "log10", lambda x0: x0 * _LN10)
+log1p = quotient("log1p", "log1p", lambda x0: x0 + 1, node="Log1PBackward0")
 
-sqrt = pointwise("sqrt", "sqrt", lambda out: reciprocal(out + out))
-rsqrt: OpFunction = pointwise("rsqrt", lambda xp, x0: 1 / xp.sqrt(x0), lambda out: -0.5 * _pow_number(out, 3))
+sqrt: OpFunction = row("sqrt", "sqrt", arity=1, promote="float", saves=("out",), batch=elementwise, elementwise=True,
+           vjp=(lambda ct, out: ct / conj(out + out),), jvp=(lambda dx, out: dx / (out + out),))
+rsqrt: OpFunction = pointwise("rsqrt", lambda xp, x0: 1 / xp.sqrt(x0), lambda out: -0.5 * (out * out * out))
 reciprocal: OpFunction = pointwise("reciprocal", "reciprocal", lambda out: -(out * out))
 erf = pointwise("erf", special.erf, lambda x0: _TWO_BY_ROOT_PI * exp(-square(x0)), refuses=NO_COMPLEX)
 erfc = pointwise("erfc", special.erfc, lambda x0: -_TWO_BY_ROOT_PI * exp(-square(x0)), refuses=NO_COMPLEX)
@@ -295,15 +301,11 @@ tanh_backward: OpFunction = row(
     doc="The cotangent of tanh's input, from that of its output, and the output.")
 
 
-def _atan2_slope(x0: Any, x1: Any) -> Any:
-    """What both rules of atan2 share: 1 / (x0^2 + x1^2), and 0 at the origin."""
-    square = x0 * x0 + x1 * x1
-    return choose(square == 0, 0, reciprocal(square))
+def _acosh_divisor(x0: Tensor) -> Any:
+    return sqrt(x0 + 1) * sqrt(x0 - 1) if x0.dtype.is_complex else sqrt(x0 * x0 - 1)
 
 
-atan2 = row("atan2", "arctan2", arity=2, promote="float", saves=("x1", "x0"), batch=elementwise, refuses=NO_COMPLEX,
-            vjp=(lambda ct, x0, x1: ct * x1 * _atan2_slope(x0, x1), lambda ct, x0, x1: -ct * x0 * _atan2_slope(x0, x1)),
-            jvp=(lambda dx, x0, x1: dx * x1 * _atan2_slope(x0, x1), lambda dx, x0, x1: -dx * x0 * _atan2_slope(x0, x1)))
+_acosh_divisor.on_reals = lambda x0: sqrt(x0 * x0 - 1)  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------- steps, magnitude and parts of a number
@@ -322,14 +324,18 @@ def _sign_kernel(xp: Any, x0: Array) -> Array:
     """0 for nan too."""
     if x0.dtype.kind != "f":
         return (x0 != 0).astype(x0.dtype) if x0.dtype.kind in "bu" else xp.sign(x0)
-    return (x0 > 0).astype(x0.dtype) - (x0 < 0)
+    out = xp.asarray(xp.sign(x0))
+    out[xp.isnan(out)] = 0
+    return out
 
 
 def _sgn_kernel(xp: Any, x0: Array) -> Array:
     if x0.dtype.kind != "c":
         return _sign_kernel(xp, x0)
-    size = xp.abs(x0)
-    return xp.where(size == 0, 0, x0 / xp.where(size == 0, 1, size))
+    out, size = xp.empty_like(x0), xp.abs(x0)
+    size = size + (size == 0)
+    out.real, out.imag = x0.real / size, x0.imag / size  # dividing complex numbers takes five times as long
+    return out
 
 
 def _sgn_rule(g: Tensor, x0: Tensor, out: Tensor) -> Tensor:
@@ -348,7 +354,7 @@ frac = row("frac", lambda xp, x0: x0 - xp.trunc(x0), arity=1, promote="arith", b
            vjp=(lambda ct: ct,), jvp=(lambda dx: dx,), refuses=ONLY_FLOAT, doc="x - trunc(x).  Source: torch.frac.")
 sign = _step("sign", _sign_kernel, {
     COMPLEX: "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."})
-sgn = row("sgn", _sgn_kernel, promote="arith", saves=("x0", "out"), batch=elementwise,
+sgn = row("sgn", _sgn_kernel, promote="arith", saves=("x0", "out"), batch=elementwise, elementwise=True,
           vjp=(_sgn_rule,), jvp=(_sgn_rule,), doc="x / abs(x), and 0 for 0.  Source: torch.sgn.")
 abs = row("abs", "absolute", arity=1, promote="arith", saves=("x0",), batch=elementwise, refuses={BOOL: ""},  # noqa: A001
           vjp=(lambda ct, x0: ct * sgn(x0),), jvp=(lambda dx, x0: real(conj(dx) * sgn(x0)),))

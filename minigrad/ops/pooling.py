@@ -15,8 +15,7 @@ from ..op import OpFunction, row
 from . import resampling
 from .batching import to_front
 from .convolution import tupled
-from .creation import new_zeros
-from .gather import gather_at, scatter_add_at
+from .gather import gather_at, spread_at
 from .reduction import mean
 from .resampling import Taps, cells, pool, resample, windows
 from .shape import reshape, squeeze, unsqueeze
@@ -66,8 +65,8 @@ def _flat(x: Tensor, rank: int) -> Tensor:
 def _largest_vjp(ct: list[Any], x0: Tensor, out1: Tensor, places: tuple[Table, ...]) -> list[Tensor]:
     rank = len(places)
     values, index = _flat(ct[0], rank), _flat(out1, rank)
-    zeros = new_zeros(values, (*x0.shape[:x0.ndim - rank], prod(x0.shape[x0.ndim - rank:])))
-    return [reshape(scatter_add_at(zeros, index, values, dim=index.ndim - 1), x0.shape)]
+    shape = *x0.shape[:x0.ndim - rank], prod(x0.shape[x0.ndim - rank:])
+    return [reshape(spread_at(values, index, shape=shape, dim=index.ndim - 1, distinct=False), x0.shape)]
 
 
 def _largest_jvp(dx: list[Any], out1: Tensor, places: tuple[Table, ...]) -> tuple[Tensor, None]:

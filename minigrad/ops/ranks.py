@@ -12,13 +12,14 @@ from ..errors import UsageError
 from ..tensor import Tensor
 from .choice import isnan
 from .creation import full_like, tensor
-from .extremes import Chosen, _choice, _chosen_along, _extreme, _not_empty, _order, _the_same, sort
+from .extremes import Chosen, _choice, _chosen_along, _extreme, _not_empty, _order, median_index, of_flat, sort, the_same
 from .gather import gather, index_add, index_copy
 from .indexing import masked_fill
 from .pointwise import ceil, floor, lerp, round
 from .reduction import any as any_over
 from .reduction import sum as sum_over
 from .shape import flatten, moveaxis, normal_dim, reshape, squeeze, unsqueeze
+from .special import accumulate
 
 if TYPE_CHECKING:
     from ..backend import Array
@@ -27,31 +28,33 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- chosen elements
 def _mode_index(xp: Any, x: Array, dim: int) -> Array:
     """The last place of the smallest of the most frequent elements."""
-    moved = xp.moveaxis(x, dim, -1)
-    counts = (moved[..., :, None] == moved[..., None, :]).sum(-1)
-    often = counts == counts.max(-1, keepdims=True)
-    best = xp.where(often, moved, moved.max(-1, keepdims=True)).min(-1, keepdims=True)
-    wins = (moved == best) & often
-    last = moved.shape[-1] - 1 - xp.argmax(wins[..., ::-1], -1)
-    return xp.expand_dims(last, dim)
+    x = xp.moveaxis(x, dim, -1)
+    order = xp.argsort(x, axis=-1, kind="stable")
+    x = xp.take_along_axis(x, order, -1)
+    places = xp.arange(x.shape[-1])
+    begins = xp.ones(x.shape, bool)
+    begins[..., 1:] = x[..., 1:] != x[..., :-1]
+    so_often = places - accumulate(xp, "maximum", xp.where(begins, places, 0), -1)
+    longest = xp.argmax(so_often, axis=-1, keepdims=True)  # the first of them, and in it the last of equal ones
+    return xp.moveaxis(xp.take_along_axis(order, longest, -1), -1, dim)
 
 
 def _nanmedian_index(xp: Any, x: Array, dim: int) -> Array:
     """The lower of the two in the middle of what is not nan."""
-    count = (~xp.isnan(x)).sum(axis=dim, keepdims=True)
+    lost = xp.isnan(x)
+    if not lost.any():
+        return median_index(xp, x, dim)
+    count = (~lost).sum(axis=dim, keepdims=True)
     return xp.take_along_axis(_order(xp, x, dim, descending=False), xp.maximum(count - 1, 0) // 2, dim)
 
 
 def _nanmedian_kernel(xp: Any, x0: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
-    kept = [d for d in range(x0.ndim) if d not in dims]
-    flat = xp.transpose(x0, (*kept, *dims)).reshape(*[x0.shape[d] for d in kept], -1)
-    found = xp.take_along_axis(flat, _nanmedian_index(xp, flat, flat.ndim - 1), flat.ndim - 1)
-    return found.reshape([1 if d in dims else n for d, n in enumerate(x0.shape) if keepdim or d not in dims])
+    return of_flat(xp, lambda xp, x, dim: xp.take_along_axis(x, _nanmedian_index(xp, x, dim), dim), x0, dims, keepdim=keepdim)
 
 
 _mode = _choice("mode", _mode_index)
 _nanmedian = _choice("nanmedian", _nanmedian_index, node="NanmedianBackward1")
-_nanmedian_all = _extreme("nanmedian", _nanmedian_kernel, _the_same)
+_nanmedian_all = _extreme("nanmedian", _nanmedian_kernel, the_same)
 
 
 def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Chosen:

@@ -14,14 +14,14 @@ from ..op import OpFunction, row
 from .batching import over_dims
 from .choice import isfinite, isnan
 from .creation import ones_like
-from .indexing import masked_fill, one_value
+from .indexing import masked_fill
 from .pointwise import abs as absolute
 from .pointwise import conj, real
-from .scan import cumprod, shifted
+from .scan import cumprod, no_zero, shifted
 from .shape import flip_dims, normal_dims, permute, reshape, restore, sum_dims, sum_to, varargs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..tensor import Tensor
 
@@ -65,7 +65,7 @@ def _mean_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
 
 
 _mean = row("mean", _mean_kernel, jvp="linear", batch=over_dims,
-            vjp=(lambda ct, shape0, dims, keepdim: restore(ct, shape0, dims, keepdim) / count(shape0, dims),))
+            vjp=(lambda ct, shape0, dims, keepdim: restore(ct / count(shape0, dims), shape0, dims, keepdim),))
 
 
 def mean(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
@@ -109,20 +109,15 @@ def _others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     return permute(reshape(before * after, moved.shape), tuple(order.index(d) for d in range(x.ndim)))
 
 
-def _no_zero(x: Tensor) -> bool:
-    """Whether one may look, and sees no zero: then the product of the others is the whole over each element."""
-    return one_value(x) and not (x == 0).any()
-
-
 def _prod_vjp(ct: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     x = x0.to(ct.dtype)
-    if _no_zero(x):
+    if no_zero(out):
         return restore(ct * conj(out), x.shape, dims, keepdim) / conj(x)  # type: ignore[no-any-return]
     return pull(ct, conj(_others(x, dims)), dims, keepdim)
 
 
 def _prod_jvp(dx: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    if _no_zero(x0):
+    if no_zero(out):
         return sum_dims(dx / x0, dims=dims, keepdim=keepdim) * out  # type: ignore[no-any-return]
     return push(dx, conj(_others(x0, dims)), dims, keepdim)
 
@@ -142,7 +137,8 @@ def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dty
 # ---------------------------------------------------------------- variances
 def _spread(xp: Any, x0: Any, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
     mean = _mean_kernel(xp, x0, dims, keepdim=True)
-    squares = xp.abs(x0 - mean) ** 2
+    d = x0 - mean
+    squares = d * d if d.dtype.kind == "f" else (d * d.conj()).real
     n = xp.asarray(max(count(x0.shape, dims) - correction, 0), squares.dtype)
     spread = squares.sum(axis=dims, keepdims=keepdim) / n
     return spread, mean if keepdim else mean.reshape(spread.shape)
@@ -152,47 +148,54 @@ def _over(n: float, d: float) -> float:
     return n / d if d else float("inf")
 
 
-def _var_weight(x: Tensor, dims: tuple[int, ...], correction: float) -> Tensor:
-    return (x - _mean(x, dims=dims, keepdim=True)) * _over(2, count(x.shape, dims) - correction)  # type: ignore[no-any-return]
+def _slope(x: Tensor, dims: tuple[int, ...], correction: float, deviation: Tensor | None = None) -> tuple[Any, Tensor]:
+    """The derivative of a variance, or of the standard deviation: a factor for each one of them, and one for each element.
+
+    That of a deviation of 0 is 0.
+    """
+    each = _over(2, count(x.shape, dims) - correction)
+    own = each if deviation is None else masked_fill(0.5 * each / deviation, deviation == 0, 0)
+    return own, x - _mean(x, dims=dims, keepdim=True)
 
 
-def _std_weight(x: Tensor, out: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
-    """As var's, over twice the result; 0 where that is 0."""
-    scale = masked_fill(0.5 / out, out == 0, 0)
-    return _var_weight(x, dims, correction) * restore(scale, x.shape, dims, keepdim)
+def _pulled(ct: Tensor, slope: tuple[Any, Tensor], dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    return pull(ct * slope[0], slope[1], dims, keepdim)
+
+
+def _pushed(dx: Tensor, slope: tuple[Any, Tensor], dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    return push(dx, slope[1], dims, keepdim) * slope[0]  # type: ignore[no-any-return]
 
 
 _var: OpFunction = row(
     "var", lambda xp, x0, dims, correction, keepdim: _spread(xp, x0, dims, correction, keepdim)[0], saves=("x0",),
-    vjp=(lambda ct, x0, dims, correction, keepdim: pull(ct, _var_weight(x0, dims, correction), dims, keepdim),),
-    jvp=(lambda dx, x0, dims, correction, keepdim: push(dx, _var_weight(x0, dims, correction), dims, keepdim),),
+    vjp=(lambda ct, x0, dims, correction, keepdim: _pulled(ct, _slope(x0, dims, correction), dims, keepdim),),
+    jvp=(lambda dx, x0, dims, correction, keepdim: _pushed(dx, _slope(x0, dims, correction), dims, keepdim),),
     batch=over_dims)
 
 _std: OpFunction = row(
     "std", lambda xp, x0, dims, correction, keepdim: xp.sqrt(_spread(xp, x0, dims, correction, keepdim)[0]),
     saves=("x0", "out"), batch=over_dims,
-    vjp=(lambda ct, x0, out, dims, correction, keepdim: pull(
-        ct, _std_weight(x0, out, dims, correction, keepdim), dims, keepdim),),
-    jvp=(lambda dx, x0, out, dims, correction, keepdim: push(
-        dx, _std_weight(x0, out, dims, correction, keepdim), dims, keepdim),))
+    vjp=(lambda ct, x0, out, dims, correction, keepdim: _pulled(ct, _slope(x0, dims, correction, out), dims, keepdim),),
+    jvp=(lambda dx, x0, out, dims, correction, keepdim: _pushed(dx, _slope(x0, dims, correction, out), dims, keepdim),))
 
 
-def _added(ct: list[Any], weight: Any, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
+def _added(ct: list[Any], slope: Callable[[], tuple[Any, Tensor]], shape: tuple[int, ...], dims: tuple[int, ...],
+           keepdim: bool) -> Tensor:
     """The cotangent through a spread and a mean; either may be None."""
     parts = []
     if ct[0] is not None:
-        parts.append(pull(ct[0], weight(), dims, keepdim))
+        parts.append(_pulled(ct[0], slope(), dims, keepdim))
     if ct[1] is not None:
-        parts.append(restore(ct[1], shape, dims, keepdim) / count(shape, dims))
+        parts.append(restore(ct[1] / count(shape, dims), shape, dims, keepdim))
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 _var_mean: OpFunction = row(
     "var_mean", _spread, saves=("x0",), outs=2, batch=over_dims,
     vjp=(lambda ct, x0, dims, correction, keepdim: _added(
-        ct, lambda: _var_weight(x0, dims, correction), x0.shape, dims, keepdim),),
+        ct, lambda: _slope(x0, dims, correction), x0.shape, dims, keepdim),),
     jvp=lambda dx, x0, dims, correction, keepdim: (
-        real(push(dx[0], _var_weight(x0, dims, correction), dims, keepdim)), _mean(dx[0], dims=dims, keepdim=keepdim)))
+        real(_pushed(dx[0], _slope(x0, dims, correction), dims, keepdim)), _mean(dx[0], dims=dims, keepdim=keepdim)))
 
 
 def _std_mean_kernel(xp: Any, x0: Any, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
@@ -203,9 +206,9 @@ def _std_mean_kernel(xp: Any, x0: Any, dims: tuple[int, ...], correction: float,
 _std_mean: OpFunction = row(
     "std_mean", _std_mean_kernel, saves=("x0", "out0"), outs=2, batch=over_dims,
     vjp=(lambda ct, x0, out0, dims, correction, keepdim: _added(
-        ct, lambda: _std_weight(x0, out0, dims, correction, keepdim), x0.shape, dims, keepdim),),
+        ct, lambda: _slope(x0, dims, correction, out0), x0.shape, dims, keepdim),),
     jvp=lambda dx, x0, out0, dims, correction, keepdim: (
-        real(push(dx[0], _std_weight(x0, out0, dims, correction, keepdim), dims, keepdim)),
+        real(_pushed(dx[0], _slope(x0, dims, correction, out0), dims, keepdim)),
         _mean(dx[0], dims=dims, keepdim=keepdim)))
 
 
@@ -245,6 +248,12 @@ def std_mean(x: Tensor, dim: int | Sequence[int] | bool | None = None, unbiased:
 
 
 # ---------------------------------------------------------------- truth
+def _counted_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    n = xp.asarray(xp.count_nonzero(x0, axis=dims if len(dims) < x0.ndim else None))  # of all elements it is much faster
+    return n.reshape([1 if d in dims else extent for d, extent in enumerate(x0.shape)]) if keepdim else n
+
+
+counted = row("count_nonzero", _counted_kernel, vjp=None, jvp=None, batch=over_dims, doc="How many are not zero, over dims.")
 _all = row("all", lambda xp, x0, dims, keepdim: xp.all(x0, axis=dims, keepdims=keepdim), vjp=None, jvp=None, batch=over_dims)
 _any = row("any", lambda xp, x0, dims, keepdim: xp.any(x0, axis=dims, keepdims=keepdim), vjp=None, jvp=None, batch=over_dims)
 

@@ -14,10 +14,12 @@ from ..dtypes import FLOAT, dtype, int64
 from ..errors import Refusal
 from ..op import OpFunction, row
 from .batching import along_dim
+from .choice import isfinite
 from .creation import new_full, zeros_like
+from .indexing import one_value
 from .joining import cat, narrow
 from .pointwise import conj, exp
-from .shape import flip_dims, normal_dim, reshape
+from .shape import normal_dim, reshape
 from .special import accumulate
 
 if TYPE_CHECKING:
@@ -37,12 +39,20 @@ def shifted(x: Tensor, dim: int, fill: float | None, *, back: bool = False) -> T
 
 
 # ---------------------------------------------------------------- sums
-def _reverse_cumsum(ct: Tensor, dim: int) -> Tensor:
-    return flip_dims(_cumsum(flip_dims(ct, dims=(dim,)), dim=dim), dims=(dim,))  # type: ignore[no-any-return]
+def _cumsum_kernel(xp: Any, x0: Any, dim: int, reverse: bool) -> Any:
+    if not reverse:
+        return xp.cumsum(x0, axis=dim, dtype=x0.dtype)
+    out = xp.empty_like(x0)
+    xp.cumsum(xp.flip(x0, dim), axis=dim, out=xp.flip(out, dim))
+    return out
 
 
-_cumsum: OpFunction = row("cumsum", lambda xp, x0, dim: xp.cumsum(x0, axis=dim, dtype=x0.dtype),
-                          vjp=(_reverse_cumsum,), jvp="linear", batch=along_dim)
+_cumsum: OpFunction = row("cumsum", _cumsum_kernel, jvp="linear", batch=along_dim,
+                          vjp=(lambda ct, dim, reverse: _cumsum(ct, dim=dim, reverse=not reverse),))
+
+
+def _running_sum(x: Tensor, dim: int) -> Tensor:
+    return _cumsum(x, dim=dim, reverse=False)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- linear recurrences
@@ -72,7 +82,14 @@ recurrence: OpFunction = row("recurrence", _recurrence_kernel, saves=("x1", "out
 
 
 # ---------------------------------------------------------------- products
+def no_zero(product: Tensor) -> bool:
+    """Whether one may look, and sees that no factor was zero: then that of the others is the whole over each element."""
+    return one_value(product) and bool(((product != 0) & isfinite(product)).all())
+
+
 def _cumprod_vjp(ct: Tensor, x0: Tensor, out: Tensor, dim: int) -> Tensor:
+    if out.numel() and no_zero(narrow(out, dim, out.shape[dim] - 1, 1)):
+        return _cumsum(ct * conj(out), dim=dim, reverse=True) / conj(x0)  # type: ignore[no-any-return]
     after = recurrence(ct, conj(shifted(x0, dim, 0, back=True)), dim=dim, reverse=True)
     return after * conj(shifted(out, dim, 1))  # type: ignore[no-any-return]
 
@@ -109,7 +126,7 @@ def along(f: Callable[..., Any], x: Tensor, dim: int) -> Any:
 def cumsum(x: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     """Running sums along a dimension; ints and bools sum as int64.  Source: torch.cumsum."""
     dtype = int64 if dtype is None and x.dtype.category < FLOAT else dtype
-    return along(_cumsum, x if dtype is None else x.to(dtype), dim)  # type: ignore[no-any-return]
+    return along(_running_sum, x if dtype is None else x.to(dtype), dim)  # type: ignore[no-any-return]
 
 
 def cumprod(x: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:

@@ -123,10 +123,7 @@ def _diagonal_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Par
 
 def _diagonal_embed_kernel(xp: Any, x0: Any, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
     out = xp.zeros(shape, dtype=x0.dtype)
-    n = x0.shape[-1]
-    moved = xp.moveaxis(out, (dim1, dim2), (-2, -1))
-    rows = xp.arange(n) + max(-offset, 0)
-    moved[..., rows, rows + offset] = x0
+    _diagonal_kernel(xp, out, offset, dim1, dim2)[...] = x0
     return out
 
 
@@ -294,11 +291,14 @@ sum_dims: OpFunction = row("sum", lambda xp, x0, dims, keepdim: xp.add.reduce(x0
                vjp=(lambda ct, shape0, dims, keepdim: restore(ct, shape0, dims, keepdim),), jvp="linear", batch=over_dims)
 
 
+def kept(x: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """What a reduction over `dims` gave, with the dimensions that it took as extents of 1."""
+    return x if keepdim or not dims else _view(x, shape=tuple(1 if i in dims else n for i, n in enumerate(shape)))
+
+
 def restore(ct: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    """What a reduction over `dims` gave, expanded to the shape it had."""
-    if not keepdim and dims:
-        ct = _view(ct, shape=tuple(1 if i in dims else n for i, n in enumerate(shape)))
-    return _expand(ct, shape=shape)  # type: ignore[no-any-return]
+    """The same, expanded to the shape it had."""
+    return _expand(kept(ct, shape, dims, keepdim), shape=shape)  # type: ignore[no-any-return]
 
 
 def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:

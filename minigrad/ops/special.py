@@ -1,6 +1,7 @@
 """Functions that numpy or cupy has not: the error function; running extremes, repetitions by array, sums at indices.
 
-Rational approximations for |x| <= 0.46875, <= 4 and above, relative error below 1e-15 in float64.
+The error function is scipy's where that is installed.  Else rational approximations for |x| <= 0.46875, <= 4 and above,
+relative error below 1e-15 in float64: three times as slow.
 
 Source: W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969); scipy.special.erf.
 """
@@ -9,10 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..backend import special_or
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..backend import Array
 
-_SMALL = 0.46875
+_SMALL, _LARGE = 0.46875, 4.0
 _SMALL_TOP = (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2,
               3.20937758913846947e3)
 _SMALL_BOTTOM = (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3)
@@ -30,39 +35,57 @@ _RSQRT_PI = 5.6418958354775628695e-1
 
 def erf(xp: Any, x: Array) -> Array:
     """The error function of a real array, in its dtype."""
-    y = x.astype("float64")
-    out = xp.where(xp.abs(y) <= _SMALL, _small(xp, y), xp.copysign(1 - _tail(xp, y), y))
-    return out.astype(x.dtype)
+    return special_or(xp, "erf", own_erf)(x).astype(x.dtype, copy=False)
 
 
 def erfc(xp: Any, x: Array) -> Array:
     """1 - erf(x), without the cancellation."""
-    y = x.astype("float64")
-    tail = _tail(xp, y)
-    out = xp.where(xp.abs(y) <= _SMALL, 1 - _small(xp, y), xp.where(y < 0, 2 - tail, tail))
-    return out.astype(x.dtype)
+    return special_or(xp, "erfc", own_erfc)(x).astype(x.dtype, copy=False)
 
 
-def _small(xp: Any, x: Array) -> Array:
-    x = xp.clip(x, -_SMALL, _SMALL)
-    return x * _horner(x * x, _SMALL_TOP) / _horner(x * x, _SMALL_BOTTOM)
+def own_erf(xp: Any, x: Array) -> Array:
+    """The error function without scipy, in float64."""
+    return _by_size(xp, x, _small, lambda y, tail: xp.copysign(1 - tail, y))
 
 
-def _tail(xp: Any, x: Array) -> Array:
-    """The complement for |x| above 0.46875; past 30 it is 0 in float64."""
-    y = xp.clip(xp.abs(x), _SMALL, 30.0)
-    s = 1 / (y * y)
-    middle = _horner(y, _MIDDLE_TOP) / _horner(y, _MIDDLE_BOTTOM)
-    large = (_RSQRT_PI - s * _horner(s, _LARGE_TOP) / _horner(s, _LARGE_BOTTOM)) / y
+def own_erfc(xp: Any, x: Array) -> Array:
+    """The same of its complement."""
+    return _by_size(xp, x, lambda y: 1 - _small(y), lambda y, tail: xp.where(y < 0, 2 - tail, tail))
+
+
+def _by_size(xp: Any, x: Array, small: Callable[[Array], Array], other: Callable[[Array, Array], Array]) -> Array:
+    """small(x) near 0, and other(x, complement of |x|) elsewhere."""
+    y = x.astype("float64", copy=False)
+    near = xp.abs(y) <= _SMALL
+    far = y[~near]
+    out = xp.empty_like(y)
+    out[near], out[~near] = small(y[near]), other(far, _tail(xp, xp.abs(far)))
+    return out
+
+
+def _small(x: Array) -> Array:
+    s = x * x
+    return x * _horner(s, _SMALL_TOP) / _horner(s, _SMALL_BOTTOM)
+
+
+def _tail(xp: Any, y: Array) -> Array:
+    """The complement for y above 0.46875; past 30 it is 0 in float64."""
+    out = _horner(y, _MIDDLE_TOP) / _horner(y, _MIDDLE_BOTTOM)
+    large = y > _LARGE
+    z = xp.minimum(y[large], 30.0)
+    s = 1 / (z * z)
+    out[large] = (_RSQRT_PI - s * _horner(s, _LARGE_TOP) / _horner(s, _LARGE_BOTTOM)) / z
+    y = xp.minimum(y, 30.0)
     cut = xp.trunc(y * 16) / 16  # exp(-y * y), whose argument would be rounded, as the product of two exact parts
-    return xp.exp(-cut * cut) * xp.exp(-(y - cut) * (y + cut)) * xp.where(y <= 4, middle, large)
+    return xp.exp(-cut * cut) * xp.exp(-(y - cut) * (y + cut)) * out
 
 
 def _horner(x: Array, coefficients: tuple[float, ...]) -> Array:
-    out = coefficients[0]
-    for c in coefficients[1:]:
-        out = out * x + c
-    return out
+    out = coefficients[0] * x
+    for c in coefficients[1:-1]:
+        out += c
+        out *= x
+    return out + coefficients[-1]
 
 
 def accumulate(xp: Any, name: str, x: Array, axis: int) -> Array:

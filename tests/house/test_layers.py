@@ -8,8 +8,9 @@ from tests.house.sources import MODULES, foreign_imports, imports, words
 
 # A module may import what stands above its line; modules of one line know nothing of each other, unless it ends in +.
 LAYERS = """
-dtypes errors ops.special devices.counts lines
+dtypes errors devices.counts lines
 backend tree
+ops.special
 state
 scope
 devices.streams

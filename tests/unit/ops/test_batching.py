@@ -58,7 +58,7 @@ def test_a_reduction_goes_over_logical_dims(x):
 
 
 def test_along_dim_goes_one_up(x):
-    out, bdim = along_dim(_cumsum.op, 2, [x], [0], {"dim": 0})
+    out, bdim = along_dim(_cumsum.op, 2, [x], [0], {"dim": 0, "reverse": False})
     assert (out.tolist(), bdim) == ([[1.0, 3.0, 6.0], [4.0, 9.0, 15.0]], 0)
 
 
