@@ -48,6 +48,10 @@ def test_at_first_order_a_region_of_32_layers_keeps_0_of_31_and_runs_once_more(f
     assert kept(forward, checkpoint) == (0, 2)
 
 
+def test_at_level_0_a_region_keeps_and_runs_what_torchs_does():
+    assert kept(at_level_0, checkpoint) == kept(at_level_0, lambda f, x: torch.utils.checkpoint.checkpoint(f, x, use_reentrant=False))
+
+
 def test_a_region_keeps_no_tangents():
     """jvp(grad): the saves of grad's level are duals."""
     alive = Alive()
