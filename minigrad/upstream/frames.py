@@ -193,8 +193,8 @@ class Frame(Hooks):
             named = len(values) - len(self._names)
             try:
                 self.function(*values[:named], **dict(zip(self._names, values[named:], strict=True)))
-            except Stop as stop:
-                if stop.refill is not refill:
+            except (Stop, Exception):
+                if not refill.stopped:  # once it is, whatever arrives is Stop: TorchScript makes another exception of it
                     raise
 
 
@@ -211,10 +211,6 @@ def enclosing() -> Iterator[Frame]:
 class Stop(BaseException):
     """All that is needed is there.  Not an Exception, so that the region's own handlers let it pass."""
 
-    def __init__(self, refill: Refill) -> None:
-        super().__init__()
-        self.refill = refill
-
 
 _NO_RUN = -1  # something unpacks outside of a backward run: it gets what it asks for
 
@@ -225,6 +221,7 @@ class Refill(Hooks):
     def __init__(self, frame: Frame, asking: int, run: Any, wanted: Slot) -> None:
         self.frame = frame
         self.asking = asking
+        self.stopped = False
         self._run = run
         self._counts: dict[int, int] = {}
         self._filled: list[tuple[Slot, torch.Tensor, int]] = []
@@ -249,7 +246,8 @@ class Refill(Hooks):
                 raise CheckpointError(_DIFFERENT.format(where=_where(level), index=index, was=slot.looks, now=looks))
             self._filled.append((slot, value, value._version))
             if not self._missing and (settings.early_stop or not closed):  # never ahead of the forward
-                raise Stop(self)
+                self.stopped = True
+                raise Stop
         elif closed and not settings.early_stop and index >= len(self.frame.slots.get(level, ())):
             raise CheckpointError(_MORE.format(where=_where(level), known=index))
         return value

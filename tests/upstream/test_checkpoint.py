@@ -3,6 +3,7 @@
 import contextlib
 import contextvars
 import logging
+import warnings
 
 import pytest
 import torch
@@ -192,6 +193,22 @@ def test_a_captured_tensor_that_is_written_to_is_an_error_where_it_is_saved(run)
 @EVERYWHERE
 def test_an_output_may_be_written_to_although_an_op_saved_it(run):
     torch.testing.assert_close(run(lambda x: checkpoint(lambda x: x.sin().exp(), x).mul_(2)), 2 * X.sin().exp() * X.cos())
+
+
+@EVERYWHERE
+def test_early_stop_passes_through_torchscript(run):
+    """torch's own ends in an error there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        f = torch.jit.trace(lambda x: x.sin().exp() * x, X)
+    torch.testing.assert_close(run(lambda x: checkpoint(f, x)), run(f))
+
+
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_an_error_of_a_second_run_is_raised(early_stop):
+    f = changing(chain(3), lambda x: x.sin() / {}["missing"])
+    with pytest.raises(KeyError, match="missing"):
+        backward(lambda x: checkpoint(f, x, early_stop=early_stop))
 
 
 def changing(first, then):

@@ -25,7 +25,7 @@ def printed(code, names):
     with contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            exec(code, {"torch": torch, **names})
+            exec(code, {"__name__": "program", "torch": torch, **names})
         except RuntimeError as error:
             text = str(error).partition("\n")[0].partition(". ")[0]
             print(f"{type(error).__name__}: {text[:110]}")
