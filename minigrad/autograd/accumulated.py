@@ -86,7 +86,7 @@ def _sum(grad: Tensor, ct: Tensor, *, create_graph: bool) -> Tensor:
     """The gradient so far, to which this one is added; where it stands, unless that is recorded."""
     if create_graph or ct.node is not None:
         return grad + ct
-    if ct.owner is grad.owner is None and ct.kind is grad.kind and is_writable(grad.value) and (
+    if ct.owner is grad.owner is None and ct.kind is grad.kind and ct.shape == grad.shape and is_writable(grad.value) and (
             not watched or not current().dispatch_modes):
         ct.device.kernel("add")(grad.value, ct.value, out=grad.value)  # no op: a region does not read it
         written(grad)

@@ -90,7 +90,9 @@ def numpy_T(x: Tensor) -> Tensor:  # noqa: N802
 
 
 def mT(x: Tensor) -> Tensor:  # noqa: N802
-    """The last two dimensions exchanged.  Source: torch.Tensor.mT."""
+    """The last two dimensions exchanged; a 0-d tensor is its own.  Source: torch.Tensor.mT."""
+    if not x.ndim:
+        return x
     if x.ndim < 2:
         msg = f"tensor.mT is only supported on matrices or batches of matrices. Got {x.ndim}-D tensor."
         raise UsageError(msg)

@@ -360,6 +360,7 @@ a.flatten(0, 1)
 x.t()
 x.T
 a.mT
+s.mT
 x.transpose(0, 1)
 x.transpose(-1, 0)
 a.permute(2, 0, 1)
