@@ -15,6 +15,7 @@ from .ops.creation import tensor
 from .ops.shape import clone, detach
 from .state import current, show, tell
 from .tensor import LEAF, extra_of, next_number
+from .views import strides_of
 
 if TYPE_CHECKING:
     from .storage import Storage
@@ -69,8 +70,8 @@ def text(x: Tensor) -> str:
 
 
 def stride(x: Tensor, dim: int | None = None) -> Any:
-    """Strides in elements, of a base tensor.  Source: torch.Tensor.stride."""
-    strides = tuple(s // x.dtype.itemsize for s in logical(x, "stride").strides)
+    """Strides in elements; under vmap those of a sample.  Source: torch.Tensor.stride."""
+    strides = strides_of(x)
     return strides if dim is None else strides[dim]
 
 

@@ -129,6 +129,19 @@ def test_strides_under_vmap_are_those_of_a_sample_as_in_torch():
     assert got.tolist() == want.tolist()
 
 
+@pytest.mark.parametrize("in_dim", [0, 1, 2])
+def test_a_sample_has_the_strides_that_torch_says(in_dim):
+    def program(lib, tensor):
+        found = []
+
+        def look(x):
+            found.append(x.stride())
+            return x.sum()
+        lib.func.vmap(lib.func.grad(look), in_dim)(tensor(numbers(2, 3, 4)))
+        return found
+    assert program(mg, t) == program(torch, torch.tensor)
+
+
 def test_a_window_on_a_sample_is_written():
     x = t(numbers(4, 3))
     vmap(lambda x: x.as_strided((2,), (2,)).zero_())(x)
