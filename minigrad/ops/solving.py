@@ -188,7 +188,7 @@ def _no_failure_kernel(xp: Any, x0: Array, failure: str) -> Array:
     if x0.any():
         where = xp.argwhere(x0.reshape(-1))[0, 0]
         raise ValueError(failure.format(f"(Batch element {where}): " if x0.ndim else "", k=int(x0.reshape(-1)[where])))
-    return x0
+    return x0.copy()
 
 
 no_failure: OpFunction = row("_linalg_check_errors", _no_failure_kernel, vjp=None, jvp=None, batch=same_bdim)
