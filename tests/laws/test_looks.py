@@ -12,7 +12,7 @@ WAITS = {
     "gather.spread_at": CHECKS,
     "gather._index_add": CHECKS, "gather._index_copy": CHECKS, "picking._take": CHECKS, "embedding._lookup": CHECKS,
     "loss.probable_loss": CHECKS, "loss.class_loss": CHECKS, "loss.class_loss_2d": CHECKS, "loss._nll_backward": CHECKS,
-    "eigen._eig": CHECKS, "solving.no_failure": CHECKS, "random._bernoulli": CHECKS, "random._multinomial": CHECKS,
+    "eigen._eig": CHECKS, "random._bernoulli": CHECKS, "random._multinomial": CHECKS,
     "indexing._argwhere": SIZE, "picking._masked_select": SIZE, "picking._masked_scatter": SIZE, "picking._repeated": SIZE,
     "picking._one_hot": SIZE, "picking._masked_gather": SIZE,
     "extremes._median": ORDER, "extremes._kthvalue": ORDER, "ranks._nanmedian": ORDER, "ranks._nanmedian_all": ORDER,
