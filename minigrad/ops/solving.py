@@ -186,7 +186,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> Factors:  # noqa: N803
 
 def _no_failure_kernel(xp: Any, x0: Array, failure: str) -> Array:
     if x0.any():
-        where = xp.argwhere(x0.reshape(-1))[0, 0]
+        where = int(xp.argwhere(x0.reshape(-1))[0, 0])
         raise ValueError(failure.format(f"(Batch element {where}): " if x0.ndim else "", k=int(x0.reshape(-1)[where])))
     return x0.copy()
 
