@@ -17,8 +17,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from .layers import one_down, peel, rewrapped
-from .levels import dual_level
-from .private import function_modes, is_dead, is_wrapped, tree_map_only
+from .levels import dual_level, tangent_of
+from .private import function_modes, is_dead, is_wrapped, level_of, tree_map_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -107,7 +107,10 @@ class Again(TorchFunctionMode):
             return x
         inner = one_down(x)
         new = self.again(inner)
-        return x if new is inner else rewrapped(x, new)
+        if new is inner:
+            return x
+        tangent = tangent_of(x, level_of(x))
+        return rewrapped(x, new, None if tangent is None else self.again(tangent))
 
 
 def substitute(x: torch.Tensor) -> torch.Tensor:

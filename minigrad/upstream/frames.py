@@ -20,7 +20,7 @@ from weakref import ref
 import torch
 from torch.utils.checkpoint import CheckpointError
 
-from .captured import Again, Notes
+from .captured import Again, Notes, substitute
 from .effects import rerunning
 from .hooks import INPUTS, Entry, Hooks, Packed, check, entered
 from .layers import peel
@@ -99,9 +99,9 @@ class Argument(Packed):
 
     __slots__ = ("original",)
 
-    def __init__(self, x: torch.Tensor, outside: Entry | None) -> None:
+    def __init__(self, x: torch.Tensor, now: torch.Tensor, outside: Entry | None) -> None:
         bases: list[torch.Tensor] = []
-        layers = peel(x, bases, edges=False)
+        layers = peel(now, bases, edges=False)
         super().__init__(layers, bases, (outside and outside.manager(INPUTS)) or _HOLDING, INPUTS)
         self.original = ref(x)
 
@@ -126,7 +126,7 @@ class Frame(Hooks):
         """Whether the forward has ended: until then an inner backward may ask for a recomputation."""
         outside = entered()
         given = {id(x): x for x in leaves if isinstance(x, torch.Tensor)}
-        arguments = {nr: Argument(x, outside) for nr, x in given.items()}
+        arguments = {nr: Argument(x, substitute(x), outside) for nr, x in given.items()}
         self._arguments = list(arguments.values())
         self._leaves = [arguments.get(id(x), x) for x in leaves]
         self.tells_apart = False

@@ -268,11 +268,9 @@ def _outer(x: torch.Tensor, bases: list[torch.Tensor], *, edges: bool) -> Batch 
     return Tracked(x, level(level_of(x)), bases, edges=edges)
 
 
-def rewrapped(x: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """The outermost layer of x around another value."""
-    bases: list[torch.Tensor] = []
-    layer = _outer(x, bases, edges=True)
-    return layer.around(value, layer.tangent and layer.tangent.around(iter(bases)))  # type: ignore[arg-type]
+def rewrapped(x: torch.Tensor, value: torch.Tensor, tangent: torch.Tensor | None) -> torch.Tensor:
+    """The outermost layer of x around another value, and with another tangent."""
+    return _outer(x, [], edges=True).around(value, tangent)  # type: ignore[arg-type]
 
 
 def one_down(x: torch.Tensor) -> torch.Tensor:

@@ -34,8 +34,10 @@ from .private import (
     forward_mode_context,
     get_stack,
     included_keys,
+    is_batched,
     is_dead,
     is_forward_mode,
+    is_functional,
     pop_layer,
     push_layer,
     set_forward_mode,
@@ -156,8 +158,8 @@ def dual() -> Dual:
 
 
 def tangent_of(x: torch.Tensor, depth: int) -> torch.Tensor | None:
-    """The tangent of a tensor of a level, if it has one."""
-    if not dual_level():
+    """The tangent of a tensor of a level, if it has one: none at a level of vmap or functionalize."""
+    if not dual_level() or is_batched(x) or is_functional(x):
         return None
     with standing(depth), forward_mode_context(mode=True):  # an autograd.Function turns it off, and no tangent is to be seen
         return forward_ad.unpack_dual(x).tangent

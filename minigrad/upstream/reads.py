@@ -63,7 +63,7 @@ def storeys(x: torch.Tensor) -> Iterator[torch.Tensor]:
     yield x
     if not is_wrapped(x):
         return
-    if not is_dead(x) and not is_batched(x) and (tangent := tangent_of(x, level_of(x))) is not None:
+    if not is_dead(x) and (tangent := tangent_of(x, level_of(x))) is not None:
         yield from storeys(tangent)
     yield from storeys(one_down(x))
 
@@ -146,5 +146,4 @@ def leads_outside(nodes: list[Any], known: set[tuple[Any, int]], reads: Reads) -
 
 def _has_tangent(x: torch.Tensor) -> bool:
     """Whether a level of forward mode knows a tangent of it."""
-    tracked = [s for s in storeys(x) if is_wrapped(s) and not is_dead(s) and not is_batched(s)]
-    return any(tangent_of(s, level_of(s)) is not None for s in tracked)
+    return any(is_wrapped(s) and not is_dead(s) and tangent_of(s, level_of(s)) is not None for s in storeys(x))

@@ -27,12 +27,11 @@ from .captured import Again, bookkeeping
 from .effects import rerunning
 from .frames import Frame, Holding, Settings, enclosing
 from .hooks import INPUTS, Entry, Hooks
-from .layers import one_down, rewrapped, with_tangent
+from .layers import one_down, rewrapped
 from .levels import depth, standing, tangent_of
 from .private import (
     forward_mode_context,
     get_stack,
-    is_batched,
     is_dead,
     is_wrapped,
     level_of,
@@ -107,11 +106,9 @@ class Cut:
         new = self.rebuilt(inner)
         if is_dead(x):
             return new
-        tangent = None if is_batched(x) else tangent_of(x, level_of(x))
-        if tangent is None:
-            return x if new is inner else rewrapped(x, new)
-        moved = self.rebuilt(tangent)
-        return x if new is inner and moved is tangent else with_tangent(wrap_for_grad(new, level_of(x)), moved, level_of(x))
+        tangent = tangent_of(x, level_of(x))
+        moved = None if tangent is None else self.rebuilt(tangent)
+        return x if new is inner and moved is tangent else rewrapped(x, new, moved)
 
 
 def _dual(xs: list[torch.Tensor], number: int) -> bool:

@@ -110,6 +110,13 @@ def a_tensor_of_an_outer_level_at_an_inner_one(wrap):
     return jacrev(outer)(X)
 
 
+@program
+def by_an_inner_region_as_its_argument(wrap):
+    x = leaf(X)
+    y = jvp(lambda x: wrap(lambda one: wrap(lambda x: (x * V).sin(), x) * one, torch.ones_like(X)), (x,), (V,))[1]
+    return torch.autograd.grad(y.pow(2).sum(), x)[0]
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_captured_tensors_are_what_they_were(name):
     torch.testing.assert_close(PROGRAMS[name](checkpoint), PROGRAMS[name](lambda f, *args: f(*args)), rtol=1e-12, atol=1e-14)

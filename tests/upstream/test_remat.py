@@ -5,7 +5,8 @@ import weakref
 
 import pytest
 import torch
-from torch.func import functionalize, grad, vjp, vmap
+from torch.autograd import forward_ad
+from torch.func import functionalize, grad, jacfwd, vjp, vmap
 
 from minigrad.upstream import checkpoint, save_on_cpu, set_checkpoint_remat
 from tests.upstream.instruments import Alive, Counted, T, chain, nth
@@ -102,6 +103,30 @@ def test_what_a_level_does_not_differentiate_comes_back_at_its_own_level():
         return grad(loss, argnums=1)(torch.stack([X, CT]), torch.stack([CT, X]))
 
     torch.testing.assert_close(program(lambda f: lambda x: every(f, x)), program(lambda f: f), rtol=1e-12, atol=0)
+
+
+def test_an_output_with_a_tangent_keeps_the_edge_of_a_level_that_is_not_cut():
+    def program(wrap):
+        def directional(x):
+            with forward_ad.dual_level():
+                y, t = forward_ad.unpack_dual(wrap(lambda x: x + CT, forward_ad.make_dual(x, x * CT)))
+                return (y * t).sum()
+
+        x = X.clone().requires_grad_()
+        return torch.autograd.grad(grad(directional)(x).pow(2).sum(), x)[0]
+
+    torch.testing.assert_close(program(every), program(lambda f, x: f(x)))
+
+
+def test_a_level_of_functionalize_below_forward_mode_has_no_tangents():
+    def program(wrap):
+        def h(x):
+            c = x.cos()
+            return wrap(lambda z: (z * c).sin(), x)
+
+        return jacfwd(vmap(functionalize(h)))(torch.stack([X, CT]))
+
+    torch.testing.assert_close(program(every), program(lambda f, x: f(x)))
 
 
 def test_parameters_get_their_gradients_of_all_orders():
