@@ -68,9 +68,14 @@ class Tracer(Watcher):
     def node_of(self, x: Tensor) -> Node:
         """The node that computes what a base tensor holds now; for one from outside, a node made now."""
         node = self.values.find(x)
-        if node is None:
+        if node is None or (x.node is not None and self._without_history(node, x)):
             node = self._lift(x)
         return node
+
+    def _without_history(self, node: Node, x: Tensor) -> bool:
+        """Whether a captured tensor was met first as another handle, without its edge: what is kept of it, or its data."""
+        held = self.attributes.get(node.target) if node.op == "get_attr" else None
+        return isinstance(held, Tensor) and held.node is None and self.values.memory(storage_of(x)).outside
 
     def _lift(self, x: Tensor) -> Node:
         """The node of a tensor that the function captured: an attribute, the tensor itself, or a view of the one it is of."""

@@ -315,6 +315,19 @@ def test_a_view_of_a_captured_tensor_is_found_through_that():
     assert whole.tolist() == [0.0, -1.0, 0.75]
 
 
+@pytest.mark.parametrize("first", ["kept", "data"])
+def test_a_captured_tensor_that_is_met_first_without_its_history_has_its_gradient(first):
+    """[NOTE traces-are-pure]  Hooks and `.data` have handles of their own on the memory."""
+    w = t([0.3, 0.5], requires_grad=True)
+
+    def f(x):
+        with saved_tensors_hooks(lambda v: v.detach().clone(), lambda v: v):
+            y = x * w.data if first == "data" else x + checkpoint(lambda w: w * 0, w)
+            return y + w.sin()
+    (g,) = mg.autograd.grad(make_fx(f)(t([1.0, 2.0]))(t([3.0, 4.0])).sum(), w)
+    assert g.tolist() == mg.cos(w).tolist()
+
+
 def test_two_strangers_in_one_memory_are_refused_where_that_is_written_to():
     """[NOTE traces-are-pure]"""
     whole = t(THERE)
