@@ -234,8 +234,21 @@ def _under(kind, f, positions):
             return [y.squeeze(0) for y in func.vmap(inside)(*[x.unsqueeze(0) for x in chosen])]
         if kind == "jvp":
             return func.jvp(inside, tuple(chosen), tuple(minigrad.ones_like(x) for x in chosen))[0]
-        return func.vjp(inside, *chosen)[0]
+        return _values_of_vjp(inside, chosen)
     return run
+
+
+def _values_of_vjp(f, xs):
+    """All outputs of f, which has at least one that is a real or complex number; the others go beside, as vjp asks."""
+    differentiable = []
+
+    def apart(*xs):
+        outs = f(*xs)
+        differentiable[:] = [y.dtype.differentiable for y in outs]
+        return tuple(y for y in outs if y.dtype.differentiable), tuple(y for y in outs if not y.dtype.differentiable)
+    values, _, others = func.vjp(apart, *xs, has_aux=True)
+    given = {True: iter(values), False: iter(others)}
+    return [next(given[d]) for d in differentiable]
 
 
 def compliance(program, oracle):
