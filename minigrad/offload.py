@@ -109,8 +109,10 @@ class Offloading:
             return alias(base)
         store = storage_of(base)
         if not is_dense(store.array):
-            self.count += 1
-            return OnHost(HostCopy(base.value, store), base.value, base)
+            self.count += 1  # somebody else's memory, which has gaps: the elements are copied, and come back without
+            packed = OnHost(HostCopy(base.value, store), base.value, base)
+            packed.strides = packed.copy.array.strides
+            return packed
         made = self.copies.setdefault(store, {}) if self.dedupe else {}
         copy = made.get(store.version)
         if copy is None:

@@ -153,6 +153,26 @@ def test_arrays_of_cupy_are_exchanged_without_copies():
     assert (x.__dlpack_device__(), str(y.device), x.tolist()) == ((2, 0), "cuda:0", [1, 2, 3])
 
 
+@pytest.mark.parametrize("options", [{}, {"pin_memory": True}, {"non_blocking": True}])
+def test_memory_of_somebody_elses_that_has_gaps_is_offloaded_by_its_elements(options):
+    x = mg.from_dlpack(cupy_standin.CUPY.arange(12.0).reshape(3, 4)[:, ::2]).requires_grad_()
+    with (context := save_on_cpu(**options)):
+        y = mg.sin(x)
+    assert (y.grad_fn._saved_self.tolist(), context.host_copies) == (x.tolist(), 1)
+    y.sum().backward()
+    assert x.grad.tolist() == mg.cos(x).tolist()
+
+
+def test_pinned_memory_is_used_again_where_its_copies_are_done():
+    def step():
+        x = on_cuda(0.7, requires_grad=True)
+        with save_on_cpu(non_blocking=True):
+            y = chain(6)(x)
+        y.sum().backward()
+        return mg.device("cuda").pool.held
+    assert step() == step()
+
+
 @pytest.mark.parametrize("dtype", [mg.complex64, mg.complex128, mg.int64, mg.int32, mg.int16, mg.uint8, mg.float16, mg.bool], ids=str)
 def test_sums_at_indices_are_those_of_the_host(dtype):
     def found(device):
