@@ -52,15 +52,17 @@ class GradInterpreter(Interpreter):
         if self in state.grad_off:
             return out
         if op.elementwise and op.arity and not state.watchers:
-            return (record_unary(op, self, args[0], out, state) if len(args) == 1
-                    else record_binary(op, self, args[0], args[1], out, state))
+            if len(args) == 2:
+                return record_binary(op, self, args[0], args[1], out, state)
+            if out.kind.dtype is args[0].kind.dtype:
+                return record_unary(op, self, args[0], out, state)
         return record(op, self, args, out, params, state)
 
     def unary(self, op: Op, x: Tensor, state: State) -> Any:
         out = op.call(x.value)
         if x.node is None or not op.vjp or out.kind.dtype.category < FLOAT or self in state.grad_off:
             return out
-        if op.elementwise:
+        if op.elementwise and out.kind.dtype is x.kind.dtype:
             return record_unary(op, self, x, out, state)
         return record(op, self, (x,), out, NO_PARAMS, state)
 

@@ -104,7 +104,9 @@ huber = _of_difference("huber_loss", _huber, lambda d, delta, each: clamp(d, -de
 
 
 def _log_times(xp: Any, x0: Array, x1: Array) -> Array:
-    return xp.where((x0 == 0) & ~xp.isnan(x1), 0, x0 * xp.log(x1)).astype(x0.dtype, copy=False)
+    out = xp.asarray(x0 * xp.log(x1))
+    out[(x0 == 0) & ~xp.isnan(x1)] = 0
+    return out
 
 
 def _xlogy_rule(ct: Tensor, x0: Tensor, x1: Tensor) -> Tensor:

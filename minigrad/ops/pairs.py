@@ -20,6 +20,8 @@ from .pointwise import exp, exp2, log1p, pow, sub
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..backend import Array
+
 
 
 def _pair(name: str, kernel: Any, first: Callable[..., Tensor], second: Callable[..., Tensor], *, saves: tuple[str, ...],
@@ -42,11 +44,17 @@ logaddexp = _log_sum("logaddexp", "logaddexp", exp)
 logaddexp2 = _log_sum("logaddexp2", "logaddexp2", exp2)
 
 
+def _xlog1py_kernel(xp: Any, x0: Array, x1: Array) -> Array:
+    out = xp.asarray(x0 * xp.log1p(x1))
+    out[(x0 == 0) & ~xp.isnan(x1)] = 0
+    return out
+
+
 def _xlog1py_rule(ct: Tensor, x0: Tensor, x1: Any) -> Tensor:
     return choose((x0 == 0) & (x1 <= -1), 0, ct * log1p(x1))  # type: ignore[no-any-return]
 
 
-xlog1py = _pair("special_xlog1py", lambda xp, x0, x1: xp.where((x0 == 0) & ~xp.isnan(x1), 0, x0 * xp.log1p(x1)), _xlog1py_rule,
+xlog1py = _pair("special_xlog1py", _xlog1py_kernel, _xlog1py_rule,
                 lambda ct, x0, x1: ct * (x0 / (x1 + 1)), saves=("x1", "x0"))
 
 # ---------------------------------------------------------------- sizes, angles and signs

@@ -334,7 +334,8 @@ def _sgn_kernel(xp: Any, x0: Array) -> Array:
         return _sign_kernel(xp, x0)
     out, size = xp.empty_like(x0), xp.abs(x0)
     size = size + (size == 0)
-    out.real, out.imag = x0.real / size, x0.imag / size  # dividing complex numbers takes five times as long
+    xp.true_divide(x0.real, size, out=out.real)  # dividing complex numbers takes five times as long
+    xp.true_divide(x0.imag, size, out=out.imag)
     return out
 
 
@@ -356,7 +357,8 @@ sign = _step("sign", _sign_kernel, {
     COMPLEX: "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."})
 sgn = row("sgn", _sgn_kernel, promote="arith", saves=("x0", "out"), batch=elementwise, elementwise=True,
           vjp=(_sgn_rule,), jvp=(_sgn_rule,), doc="x / abs(x), and 0 for 0.  Source: torch.sgn.")
-abs = row("abs", "absolute", arity=1, promote="arith", saves=("x0",), batch=elementwise, refuses={BOOL: ""},  # noqa: A001
+abs = row("abs", "absolute", arity=1, promote="arith", saves=("x0",), batch=elementwise, elementwise=True,  # noqa: A001
+          refuses={BOOL: ""},
           vjp=(lambda ct, x0: ct * sgn(x0),), jvp=(lambda dx, x0: real(conj(dx) * sgn(x0)),))
 _real = row("real", lambda xp, x0: x0.real, view=True, fits=True, batch=same_bdim, vjp=(lambda ct: ct,), jvp="linear")
 _imag = row("imag", lambda xp, x0: x0.imag, view=True, fits=True, batch=same_bdim, vjp=(lambda ct: ct * 1j,), jvp="linear")

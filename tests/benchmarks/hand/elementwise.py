@@ -143,8 +143,7 @@ def xlog1py(x, y, g):
 
 def sinc(x, g):
     z = pi * x
-    s = np.where(z == 0, 1, np.sin(z) / z)
-    return s, g * np.where(z == 0, 0, pi * (np.cos(z) - s) / z)
+    return np.sinc(x), g * np.where(z == 0, 0, pi * (np.cos(z) - np.sin(z) / z) / z)
 
 
 def frexp(x, g):
@@ -153,7 +152,7 @@ def frexp(x, g):
 
 
 def logit(x, g):
-    return np.log(x / (1 - x)), g / (x * (1 - x))
+    return np.log(x / (1 - x)), np.where((x >= 0) & (x <= 1), g / (x * (1 - x)), np.nan)
 
 
 def entr(x, g):
@@ -185,7 +184,7 @@ def polar(r, a, g):
     out = np.empty(r.shape, complex)
     out.real, out.imag = r * np.cos(a), r * np.sin(a)
     turned = g.conj() * out
-    return out, turned.real / r, -turned.imag
+    return out, turned.real / np.abs(out), -turned.imag
 
 
 def complex_abs(x, g):
@@ -264,7 +263,7 @@ FUNCTIONS = {
     "reciprocal": (mg.reciprocal, (P,), G, lambda x, g: ((y := 1 / x), -g * y * y)),
     "erf": (mg.erf, (X,), G, lambda x, g: (sp.erf(x), g * np.exp(-x * x) * (2 / sqrt(pi)))),
     "erfc": (mg.erfc, (X,), G, lambda x, g: (sp.erfc(x), g * np.exp(-x * x) * (-2 / sqrt(pi)))),
-    "erfinv": (mg.erfinv, (S,), G, lambda x, g: ((y := sp.erfinv(x)), g * np.exp(y * y) * (sqrt(pi) / 2))),
+    "erfinv": (mg.erfinv, (S,), G, lambda x, g: (sp.erfinv(x), g * np.exp(sp.erfinv(x) ** 2) * (sqrt(pi) / 2))),
     "lgamma": (mg.lgamma, (P,), G, lambda x, g: (sp.gammaln(x), g * sp.psi(x))),
     "digamma": (mg.digamma, (P,), G, lambda x, g: (sp.psi(x), g * sp.zeta(2, x))),
     "polygamma": (lambda x: mg.polygamma(1, x), (P,), G, lambda x, g: (sp.zeta(2, x), g * -2 * sp.zeta(3, x))),
