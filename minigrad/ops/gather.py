@@ -55,7 +55,7 @@ def _spread_kernel(xp: Any, x0: Any, x1: Any, shape: tuple[int, ...], dim: int, 
     """Zeros, with the elements added at the index; where no place is named twice, `distinct`, written there."""
     key = _grid(xp, x1, shape[dim], dim)
     if not distinct and x0.dtype.kind == "f" and x0.size:  # counting with weights takes half as long as adding at places
-        places = xp.ravel_multi_index(key, shape).reshape(-1)
+        places = (xp.ravel_multi_index(key, shape) if len(shape) > 1 else key[0]).reshape(-1)
         return xp.bincount(places, x0.reshape(-1), math.prod(shape)).reshape(shape).astype(x0.dtype, copy=False)
     out = xp.zeros(shape, x0.dtype)
     if distinct:
