@@ -63,6 +63,8 @@ class Hooks:
     __slots__ = ("__weakref__", "outer")
     title = "hooks"
     """What they are, for people."""
+    numbered = False
+    """Whether they know a save by its place among all, so that no two runs may differ in how many there are."""
 
     def __init__(self, outer: Hooks | None) -> None:
         self.outer = outer

@@ -64,6 +64,7 @@ class Frame(Hooks):
 
     __slots__ = ("check", "debug", "early_stop", "function", "inputs", "levels", "log", "names", "region", "slots", "spec")
     title = "checkpoint"
+    numbered = True
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], state: State,
                  region: Region, *, determinism_check: str, debug: bool, early_stop: bool, edges: bool = False) -> None:
@@ -223,6 +224,7 @@ class Refill(Hooks):
 
     __slots__ = ("counts", "frame", "level", "log", "missing", "table")
     title = "recomputation"
+    numbered = True
     exact = False
     """Whether to save more than the forward did is an error whatever `early_stop` says."""
 

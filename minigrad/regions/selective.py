@@ -203,10 +203,17 @@ class _CachingTorchDispatchMode(_Numbering):
     def _keep(self, x: Tensor, op: Op, verdict: CheckpointPolicy, program: State) -> None:
         """Keep the memory that `x` lies in, as the op that made it left it, if that was in this region."""
         store, number = storage_of(x), self.numbers.memory(x)
-        if store.version or number in self.kept.values or number not in self.numbers.computed:
+        if store.version or number not in self.numbers.computed:
+            return
+        hooks = self._offload if verdict in OFFLOADS else self._hooks
+        known = number in self.kept.values
+        if known and (hooks is None or not hooks.numbered):
             return
         base = base_tensor(store.array, store.kind, store.array.shape, store)
-        self.kept.values[number] = value = KeptValue(base, op, self._offload if verdict in OFFLOADS else self._hooks)
+        value = KeptValue(base, op, hooks)
+        if known:  # but, for what other hooks have given back, maybe not when the region outside runs again: it has counted it
+            return
+        self.kept.values[number] = value
         tell(program.watchers, "policy", None, self.kept, (base, verdict.name, program.levels, value.packed))
 
 

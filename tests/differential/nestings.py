@@ -30,8 +30,6 @@ DECLINED = {
     "modified by an inplace operation": "of what an op saved: a region that stops early need not come to the write",
     "has been mutated": "what a policy keeps may not be written to in the region",
     "value out of a tracing tensor with numpy()": "the hooks keep numpy arrays, which are no part of a trace",
-    "of inputs": "to mend: what a level inside reads back through hooks is another value to a policy, and in the recomputation the same",
-    "in the forward at inputs": "the same",
 }
 """Words of errors of regions alone, with the reason."""
 

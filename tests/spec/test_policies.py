@@ -549,3 +549,14 @@ def test_a_region_that_nobody_differentiates_keeps_nothing(device):
     y = selective(lambda x: mg.sin(alive.see(mg.tanh(x))), SAVE_TANH)(t([0.7], device=device).requires_grad_().detach())
     assert y.item() == pytest.approx(mg.sin(mg.tanh(t(0.7))).item())
     assert alive.count() == 0
+
+
+def test_a_region_around_a_policy_counts_alike_what_hooks_gave_back():
+    """[NOTE kept-by-value] [NOTE selective-policies]  To the forward each clone is a value of its own; the rerun sees no clones."""
+    f = lambda x: (hessian(lambda x: (x * x * (x * x).tanh()).sum())(x).sum() * 0 + x).sin()
+    region = lambda x: checkpoint(selective(f, [aten.mul.default, aten.tanh.default]), x)
+    x = t([0.3, -0.8], requires_grad=True)
+    with saved_tensors_hooks(lambda x: x.clone(), lambda x: x):
+        y = region(x)
+    (g,) = mg.autograd.grad(y.sum(), x)
+    assert g.tolist() == pytest.approx(mg.cos(x).tolist())
