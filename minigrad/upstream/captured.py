@@ -16,6 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from .effects import is_recomputing
 from .layers import one_down, peel, rewrapped
 from .levels import dual_level, tangent_of
 from .private import function_modes, is_dead, is_wrapped, level_of, tree_map_only
@@ -115,7 +116,7 @@ class Again(TorchFunctionMode):
 
 def substitute(x: torch.Tensor) -> torch.Tensor:
     """What stands for a tensor in the regions that are being run again."""
-    for mode in reversed(function_modes()):
+    for mode in reversed(function_modes()) if is_recomputing() else ():
         if isinstance(mode, Again):
             x = mode.again(x)
     return x
