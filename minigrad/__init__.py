@@ -135,7 +135,7 @@ from .ops.layout import (
     channels_last as channels_last, channels_last_3d as channels_last_3d, clone as clone,
     contiguous_format as contiguous_format, memory_format as memory_format, preserve_format as preserve_format,
 )
-from .modes import publish as _publish
+from .modes import publish as _publish, published as _published
 from .ops.misc import (
     finfo as finfo, iinfo as iinfo, is_complex as is_complex, is_floating_point as is_floating_point, is_nonzero as is_nonzero,
     is_tensor as is_tensor, layout as layout, numel as numel, strided as strided,
@@ -200,7 +200,8 @@ def __getattr__(name: str) -> object:
     if name in _LATE:
         from importlib import import_module  # noqa: PLC0415  only then
 
-        return getattr(import_module(_LATE[name], __name__), name)
+        found = getattr(import_module(_LATE[name], __name__), name)
+        return _published(found) if _LATE[name].startswith(".ops") else found
     if name in ("_C", "_functorch", "_vmap_internals", "amp", "cuda", "fft", "fx", "linalg", "masked", "memory", "nn",
                 "overrides", "sim", "special", "testing", "tracing", "utils"):
         from importlib import import_module  # noqa: PLC0415  only then

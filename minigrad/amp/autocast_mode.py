@@ -29,23 +29,24 @@ __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 _PRODUCTS = ("addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
              "linear matmul mm prelu scaled_dot_product_attention vecdot")
 _LOSSES = ("binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy hinge_embedding_loss huber_loss "
-           "kl_div l1_loss margin_ranking_loss mse_loss nll_loss poisson_nll_loss smooth_l1_loss "
-           "soft_margin_loss triplet_margin_loss")
+           "kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss "
+           "smooth_l1_loss soft_margin_loss triplet_margin_loss")
 _CPU = {
     "lower": _PRODUCTS,
-    "float32": f"{_LOSSES} adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cholesky cholesky_ex "
-               "cholesky_inverse cholesky_solve cond eig eigh eigvals eigvalsh fft fft2 fftn geqrf hfft "
+    "float32": f"{_LOSSES} adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky "
+               "cholesky_ex cholesky_inverse cholesky_solve cond ctc_loss eig eigh eigvals eigvalsh fft fft2 fftn "
+               "fractional_max_pool2d fractional_max_pool3d geqrf grid_sampler grid_sampler_2d grid_sampler_3d hfft "
                "householder_product ifft ifft2 ifftn ihfft inv inv_ex inverse irfft irfft2 irfftn lstsq lu_solve "
-               "matrix_rank max_pool3d nanquantile orgqr ormqr pinverse polar prod qr quantile rfft rfft2 rfftn "
-               "solve svd svdvals tensorinv tensorsolve trace triangular_solve view_as_complex",
+               "matrix_rank max_pool3d max_unpool2d max_unpool3d nanquantile orgqr ormqr pinverse polar prod qr quantile "
+               "rfft rfft2 rfftn solve stft svd svdvals tensorinv tensorsolve trace triangular_solve view_as_complex",
     "widest": "cat concat concatenate index_copy stack",
 }
 _CUDA = {
     "lower": f"{_PRODUCTS} addmv addr einsum multi_dot mv",
-    "float32": f"{_LOSSES} acos asin cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 group_norm interpolate "
-               "layer_norm log log10 log1p log2 log_softmax logsumexp matrix_norm norm pow prod reciprocal "
-               "renorm rms_norm rsqrt sinh softmax softmin softplus sum tan vector_norm __rpow__ __rtruediv__",
-    "widest": "addcdiv addcmul atan2 cross dot index_put scatter_add tensordot vdot",
+    "float32": f"{_LOSSES} acos asin cdist cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 group_norm interpolate "
+               "layer_norm log log10 log1p log2 log_softmax logsumexp matrix_norm native_layer_norm norm pdist pow prod "
+               "reciprocal renorm rms_norm rsqrt sinh softmax softmin softplus sum tan vector_norm __rpow__ __rtruediv__",
+    "widest": "addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put scatter_add tensordot vdot",
     "refused": "binary_cross_entropy",
 }
 _COMPOSITES = frozenset({"column_stack", "dstack", "einsum", "hstack", "kron", "normalize", "tensordot",

@@ -61,7 +61,7 @@ def halved(x):
 
 
 LEFT_OUT = {"einsum": "its sample has arguments of another function", "poisson_nll_loss": "called with numbers for reductions",
-            "equal": "looks at data", "margin_ranking_loss": "its sample has tensors of different ranks"}
+            "equal": "looks at data", "grid_sampler": "torch asks cuDNN, which it has not where cuda is pretended", "margin_ranking_loss": "its sample has tensors of different ranks"}
 SAMPLES = samples()
 
 
