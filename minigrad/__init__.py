@@ -188,8 +188,17 @@ _LATE = {
     "as_strided": ".ops.strides", "as_strided_copy": ".ops.strides", "as_strided_scatter": ".ops.strides",
     "resize_as_": ".ops.strides", "empty_strided": ".ops.strides", "empty_permuted": ".ops.strides",
     "selu": ".nn.functional", "selu_": ".nn.functional",
+    "celu_": ".nn.functional", "threshold_": ".nn.functional", "save": ".serialization", "load": ".serialization",
     "autocast": ".amp.autocast_mode", "is_autocast_enabled": ".amp.autocast_mode", "get_autocast_dtype": ".amp.autocast_mode",
 }
+_METHODS = frozenset((
+    "abs_", "acos_", "acosh_", "addmv_", "as_strided_", "asin_", "asinh_", "atan_", "atanh_", "ceil_", "clamp_", "clamp_max_",
+    "clamp_min_", "clip_", "conj_physical_", "cos_", "cosh_", "deg2rad_", "detach_", "erf_", "erfc_", "exp2_", "exp_", "expm1_",
+    "floor_", "frac_", "gcd_", "i0_", "index_put_", "lcm_", "ldexp_", "log10_", "log1p_", "log2_", "log_", "logit_",
+    "nan_to_num_", "neg_", "rad2deg_", "reciprocal_", "relu_", "round_", "rsqrt_", "sigmoid_", "sin_", "sinc_", "sinh_",
+    "sqrt_", "square_", "tan_", "tanh_", "trunc_", "xlogy_",
+))
+"""Methods that torch has as functions too."""
 
 
 def __getattr__(name: str) -> object:
@@ -202,6 +211,8 @@ def __getattr__(name: str) -> object:
 
         found = getattr(import_module(_LATE[name], __name__), name)
         return _published(found) if _LATE[name].startswith(".ops") else found
+    if name in _METHODS:
+        return getattr(Tensor, name)
     if name in ("_C", "_functorch", "_vmap_internals", "amp", "cuda", "fft", "fx", "linalg", "masked", "memory", "nn",
                 "overrides", "sim", "special", "testing", "tracing", "utils"):
         from importlib import import_module  # noqa: PLC0415  only then

@@ -167,8 +167,8 @@ def dlpack_device(x: Tensor) -> Any:
 
 
 def reduced(x: Tensor) -> Any:
-    """What pickle keeps: data, device and whether it is a leaf."""
-    return _unpickled, (seen(_read(x, "pickle")), str(x.device), x.node is LEAF, x.extra and x.extra.role)
+    """What pickle keeps: data, device and whether it requires grad, which makes it a leaf."""
+    return _unpickled, (seen(_read(x, "pickle")), str(x.device), x.requires_grad, x.extra and x.extra.role)
 
 
 def deepcopied(x: Tensor, memo: dict[int, Any]) -> Tensor:

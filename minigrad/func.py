@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
     from .arguments import Argnums
     from .interpreters.base import Interpreter
-    from .nn.functional_call import functional_call, stack_module_state
+    from .nn.functional_call import functional_call, replace_all_batch_norm_modules_, stack_module_state
 
 __all__ = ["functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
-           "stack_module_state", "strict_levels", "vjp", "vmap"]
+           "replace_all_batch_norm_modules_", "stack_module_state", "strict_levels", "vjp", "vmap"]
 
 
 def __getattr__(name: str) -> object:
     """Import what belongs to modules when a program first asks for it."""
-    if name in ("functional_call", "stack_module_state"):
+    if name in ("functional_call", "stack_module_state", "replace_all_batch_norm_modules_"):
         from .nn import functional_call as file  # noqa: PLC0415
 
         return getattr(file, name)

@@ -6,6 +6,7 @@ from functools import partial, wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from .errors import UsageError
 from .lines import warn
 from .state import State, current, using
 
@@ -36,7 +37,9 @@ class Scope:
 
     def __exit__(self, *error: Any) -> None:
         scopes = self._scopes
-        assert scopes
+        if not scopes:
+            msg = f"{type(self).__name__} is left more often than it was entered. Leave it once each time: use a with block."
+            raise UsageError(msg)
         scope, now = scopes.pop(), current()
         if scope.new is not now and any(s.new is now for s in scopes):  # entered, and never left, in a block that has ended
             while scope.new is not now:

@@ -84,8 +84,12 @@ class FunctionCtx:
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What was saved; in backward, inputs and outputs with the edges they had."""
         node = None if self._node is None else self._node()
-        if node is None:  # in jvp
-            return self._for_forward or ()
+        if node is None:
+            if self._node is not None and self._for_forward is None:
+                msg = ("ctx.saved_tensors is read after the graph of the call has gone, and what it saved with it: a context "
+                       "does not keep its node alive. Read it in backward, or keep the output. [NOTE no-cycles]")
+                raise UsageError(msg)
+            return self._for_forward or ()  # in jvp
         if not node.saved and node.saved is not None:
             return self._to_save if self._for_forward is None else self._for_forward
         return node.saved_tensors

@@ -99,41 +99,41 @@ if TYPE_CHECKING:
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm",
-    "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d",
-    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity",
-    "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "embedding", "embedding_bag",
-    "feature_alpha_dropout", "fold", "fractional_max_pool2d", "fractional_max_pool3d", "gaussian_nll_loss", "gelu", "glu",
-    "grid_sample", "group_norm", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
-    "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "linear_cross_entropy",
-    "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss",
-    "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss",
-    "multi_head_attention_forward", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
-    "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle",
-    "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "rrelu", "scaled_dot_product_attention", "selu", "selu_",
-    "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign",
-    "tanh", "tanhshrink", "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
-    "upsample_bilinear", "upsample_nearest",
+    "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "celu_", "channel_shuffle", "conv1d",
+    "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_",
+    "embedding", "embedding_bag", "feature_alpha_dropout", "fold", "fractional_max_pool2d", "fractional_max_pool3d",
+    "gaussian_nll_loss", "gelu", "glu", "grid_sample", "group_norm", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hardtanh_", "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm",
+    "leaky_relu", "leaky_relu_", "linear", "linear_cross_entropy", "local_response_norm", "log_softmax", "logsigmoid",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d",
+    "max_unpool2d", "max_unpool3d", "mish", "mse_loss", "multi_head_attention_forward", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
+    "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm", "rrelu",
+    "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax",
+    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "threshold_", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss", "unfold", "upsample_bilinear", "upsample_nearest",
 ]
 
 # ---------------------------------------------------------------- activations, which may be done in place
-_relu_ = in_place(activation.relu, "relu_")
-_leaky_relu_ = in_place(activation.leaky_relu, "leaky_relu_")
-_elu_ = in_place(activation.elu, "elu_")
-_hardtanh_ = in_place(activation.hardtanh, "hardtanh_")
+relu_ = in_place(activation.relu, "relu_")
+leaky_relu_ = in_place(activation.leaky_relu, "leaky_relu_")
+elu_ = in_place(activation.elu, "elu_")
+hardtanh_ = in_place(activation.hardtanh, "hardtanh_")
 _silu_ = in_place(activation.silu, "silu_")
 _mish_ = in_place(activation.mish, "mish_")
-_threshold_ = in_place(activation.threshold, "threshold_")
+threshold_ = in_place(activation.threshold, "threshold_")
 
 _hardsigmoid_ = in_place(pieces.hardsigmoid, "hardsigmoid_")
 _hardswish_ = in_place(pieces.hardswish, "hardswish_")
-_celu_ = in_place(pieces.celu, "celu_")
+celu_ = in_place(pieces.celu, "celu_")
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
 def relu(x: Tensor, inplace: bool = False) -> Tensor:
     """Return x, or 0 below 0.  Source: torch.nn.functional.relu."""
-    return (_relu_ if inplace else activation.relu)(x)
+    return (relu_ if inplace else activation.relu)(x)
 
 
 def relu6(x: Tensor, inplace: bool = False) -> Tensor:
@@ -143,17 +143,17 @@ def relu6(x: Tensor, inplace: bool = False) -> Tensor:
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return x, or negative_slope * x below 0.  Source: torch.nn.functional.leaky_relu."""
-    return (_leaky_relu_ if inplace else activation.leaky_relu)(x, negative_slope)
+    return (leaky_relu_ if inplace else activation.leaky_relu)(x, negative_slope)
 
 
 def elu(x: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return x, or alpha * (exp(x) - 1) below 0.  Source: torch.nn.functional.elu."""
-    return (_elu_ if inplace else activation.elu)(x, alpha)
+    return (elu_ if inplace else activation.elu)(x, alpha)
 
 
 def selu(x: Tensor, inplace: bool = False) -> Tensor:
     """The elu that keeps mean 0 and variance 1.  Source: torch.nn.functional.selu."""
-    return (_elu_ if inplace else activation.elu)(x, SELU_ALPHA, SELU_SCALE)
+    return (elu_ if inplace else activation.elu)(x, SELU_ALPHA, SELU_SCALE)
 
 
 def selu_(x: Tensor) -> Tensor:
@@ -163,12 +163,12 @@ def selu_(x: Tensor) -> Tensor:
 
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Return x kept between two numbers.  Source: torch.nn.functional.hardtanh."""
-    return (_hardtanh_ if inplace else activation.hardtanh)(x, min_val, max_val)
+    return (hardtanh_ if inplace else activation.hardtanh)(x, min_val, max_val)
 
 
 def celu(x: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x, and alpha * (exp(x / alpha) - 1) below 0.  Source: torch.nn.functional.celu."""
-    return _celu_(x, alpha) if inplace else pieces.celu(x, alpha)
+    return celu_(x, alpha) if inplace else pieces.celu(x, alpha)
 
 
 def hardsigmoid(x: Tensor, inplace: bool = False) -> Tensor:
@@ -193,7 +193,7 @@ def mish(x: Tensor, inplace: bool = False) -> Tensor:
 
 def threshold(x: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return x where it is above the threshold, else `value`.  Source: torch.nn.functional.threshold."""
-    return (_threshold_ if inplace else activation.threshold)(x, threshold, value)
+    return (threshold_ if inplace else activation.threshold)(x, threshold, value)
 
 
 def softsign(x: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 The module itself is left alone: which tensor an attribute means is part of the State, for as long as the call lasts, in
 this thread, and again when a checkpoint recomputes a part of it. [NOTE captured-tensors]
 
-Source: torch.func.functional_call, torch.func.stack_module_state.
+Source: torch.func.functional_call, torch.func.stack_module_state, torch.func.replace_all_batch_norm_modules_.
 """
 
 # ruff: noqa: SLF001  a module's tables have torch's names
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..ops.joining import stack
 from ..state import current, using
+from .layers import _BatchNorm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
     from .module import Module
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
 def functional_call(module: Module, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: dict[str, Any] | None = None,
@@ -134,3 +135,15 @@ def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
             raise UsageError(msg)
         found[path] = stack(tensors).detach().requires_grad_(tensors[0].requires_grad)
     return found
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Have the batch norms in a module, itself too, forget what they saw: each call goes by its batch alone.
+
+    Under vmap all samples would write to one running mean.  Source: torch.func.replace_all_batch_norm_modules_.
+    """
+    for module in root.modules():
+        if isinstance(module, _BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

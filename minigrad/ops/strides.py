@@ -87,8 +87,10 @@ def _window_kernel(xp: Any, x0: Array, size: tuple[int, ...], stride: tuple[int,
                    kept: int) -> Array:
     """A view where `x0` lies as the tensor that it stands for, else a copy of what the view would show."""
     shape, step = x0.shape[kept:], x0.itemsize
-    if 0 in size or 0 in shape:
-        return xp.zeros(x0.shape[:kept] + size, x0.dtype)
+    if 0 in shape:
+        return x0.reshape(x0.shape[:kept] + size) if 0 in size else xp.zeros(x0.shape[:kept] + size, x0.dtype)
+    if 0 in size:
+        offset = 0  # no matter where it would begin, it is a view
     others = [s // step for s in x0.strides[:kept]]
     if all(n == 1 or s == g * step for n, s, g in zip(shape, x0.strides[kept:], given, strict=True)) and (
             not others or _inside(shape, given, size, stride, offset, others)):

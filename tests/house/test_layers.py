@@ -60,7 +60,7 @@ autograd.gradients
 autograd.gradcheck autograd +
 autograd.functional autograd.forward_ad
 linalg special fft conversion
-methods
+methods serialization utils._pytree
 nn.ranking nn.noise
 nn.heads nn.sequences
 nn.functional

@@ -327,6 +327,24 @@ def test_what_a_node_saved_is_freed_with_the_first_backward():
         y.backward()
 
 
+def test_a_context_that_outlives_its_graph_says_that_what_it_saved_is_gone():
+    """[NOTE no-cycles]"""
+    found = []
+
+    class Stashing(Sine):
+        @staticmethod
+        def backward(ctx, g):
+            found.append(ctx)
+            return g
+
+    y = Stashing.apply(t(3.0, requires_grad=True))
+    y.backward(retain_graph=True)
+    assert found[0].saved_tensors[0].item() == 3
+    del y
+    with pytest.raises(UsageError, match="read after the graph of the call has gone"):
+        found[0].saved_tensors
+
+
 class Careless(Function):
     """exp, which keeps all it can get: its output twice, and its input."""
 

@@ -300,3 +300,22 @@ def test_a_region_that_assigned_a_swapped_buffer_is_freed_without_the_collector(
     dead = weakref.ref(y.untyped_storage())
     del y
     assert dead() is None
+
+
+@LIBRARIES
+def test_batch_norms_that_are_replaced_go_by_the_batch_of_each_sample_under_vmap(library):
+    net = library.nn.Sequential(library.nn.BatchNorm1d(2, affine=False), library.nn.Sequential(library.nn.BatchNorm1d(2)))
+    assert library.func.replace_all_batch_norm_modules_(net) is net
+    assert dict(net.named_buffers()) == {}
+    x = library.tensor([[[1.0, 5.0], [3.0, 9.0]], [[0.0, 0.0], [2.0, -2.0]]], dtype=library.float64)
+    found = library.func.vmap(net.double())(x)
+    expected = [[[-1, -1], [1, 1]], [[-1, 1], [1, -1]]]
+    torch.testing.assert_close(torch.tensor(found.tolist()), torch.tensor(expected, dtype=torch.float64).float(), atol=2e-5, rtol=0)
+
+
+@LIBRARIES
+def test_a_batch_norm_alone_is_replaced_and_an_instance_norm_left(library):
+    norm = library.func.replace_all_batch_norm_modules_(library.nn.BatchNorm2d(3))
+    assert (norm.running_mean, norm.num_batches_tracked, norm.track_running_stats) == (None, None, False)
+    other = library.func.replace_all_batch_norm_modules_(library.nn.InstanceNorm2d(3, track_running_stats=True))
+    assert other.track_running_stats

@@ -6,6 +6,7 @@ import pytest
 
 from minigrad import state
 from minigrad.autograd.grad_mode import no_grad
+from minigrad.errors import UsageError
 from minigrad.interpreters.base import Interpreter
 from minigrad.state import State, Watcher, below, current, level, show, tell, using, watched
 
@@ -128,4 +129,13 @@ def test_an_entry_that_was_never_left_is_forgotten_with_the_block_it_was_made_in
         with using(inside._replace(early_stop=True)):
             context.__enter__()
         assert current() is inside
+    assert current() is before
+
+
+def test_a_context_that_is_left_more_often_than_it_was_entered_is_an_error():
+    context, before = no_grad(), current()
+    with context:
+        pass
+    with pytest.raises(UsageError, match="no_grad is left more often than it was entered"):
+        context.__exit__()
     assert current() is before

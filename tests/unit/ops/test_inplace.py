@@ -1,6 +1,7 @@
 """minigrad/ops/inplace.py"""
 
 import pytest
+import torch
 
 import minigrad as mg
 from minigrad.errors import UsageError
@@ -102,3 +103,37 @@ def test_copy_broadcasts_and_converts(x, device):
 def test_views_cannot_be_detached_in_place(x):
     with pytest.raises(UsageError, match="Can't detach views in-place"):
         (x.requires_grad_() * 1)[1:].detach_()
+
+
+FUNCTIONS = sorted([name for name in dir(torch) if name.endswith("_") and name[0] != "_" and hasattr(mg, name)])
+
+
+def test_in_place_functions_that_are_methods_too_are_there():
+    missing = {name for name in dir(torch) if name.endswith("_") and name[0] != "_" and hasattr(mg.Tensor, name)} - {*FUNCTIONS}
+    assert not missing
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in (
+    "addmv_", "as_strided_", "clamp_", "clamp_max_", "clamp_min_", "clip_", "fill_", "gcd_", "index_put_", "lcm_", "ldexp_",
+    "resize_as_", "threshold_", "xlogy_")])
+def test_an_in_place_function_of_one_tensor_writes_what_torchs_writes(name):
+    found = []
+    for lib in (mg, torch):
+        x = lib.tensor([0.25, 0.5], dtype=lib.float64)
+        assert getattr(lib, name)(x) is x
+        found.append(x.tolist())
+    assert found[0] == pytest.approx(found[1], rel=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize(("name", "args"), [("relu_", ()), ("elu_", (0.5,)), ("celu_", (0.5,)), ("leaky_relu_", (0.5,)),
+                                            ("hardtanh_", (-0.5, 0.25)), ("threshold_", (0.1, 3.0)), ("selu_", ())])
+def test_an_activation_in_place_writes_and_differentiates_as_torchs(name, args):
+    found = []
+    for lib in (mg, torch):
+        x = lib.tensor([-1.0, -0.25, 0.2, 2.0], dtype=lib.float64, requires_grad=True)
+        y = x * 1
+        assert getattr(lib.nn.functional, name)(y, *args) is y
+        y.sum().backward()
+        found.append([y.tolist(), x.grad.tolist()])
+    assert found[0][0] == pytest.approx(found[1][0])
+    assert found[0][1] == pytest.approx(found[1][1])

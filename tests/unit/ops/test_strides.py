@@ -47,6 +47,18 @@ def test_a_tensor_in_place_becomes_a_window_on_what_it_was():
     assert x.tolist() == [[1, 5], [2, 6]]
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (0,)], ids=str)
+@pytest.mark.parametrize("size", [(3, 0), (0,)], ids=str)
+def test_a_window_that_shows_nothing_is_a_view_as_in_torch(shape, size):
+    for lib in (mg, torch):
+        x = lib.zeros(shape, requires_grad=True).clone()
+        window = x.as_strided(size, (2,) * len(size), 0)
+        assert window._base is x and tuple(window.shape) == size
+        part = x.view(shape)
+        part.as_strided_(size, (2,) * len(size))
+        assert part._base is x and tuple(part.shape) == size
+
+
 @pytest.mark.parametrize(("size", "stride", "offset", "text"), [
     ((2,), (1, 1), None, "mismatch in length of strides and shape"),
     ((2,), (-1,), None, "Negative strides are not supported"),
