@@ -167,6 +167,16 @@ def test_a_method_and_the_function_of_its_name_are_one():
     assert found == [(True, ())] * 5
 
 
+def test_a_mode_sees_ops_whose_file_is_imported_when_they_are_asked_for():
+    """[NOTE function-modes]"""
+    a = t([[2.0, 1.0], [1.0, 3.0]])
+    with Calls() as calls:
+        mg.cholesky(a)
+        mg.cdist(a, a)
+        mg.as_strided(a, (2,), (3,))
+    assert calls.names == ["cholesky", "cdist", "as_strided"]
+
+
 def test_a_device_that_was_entered_is_listed_as_in_torch_and_a_backward_leaves_it_so():
     """[NOTE function-modes] Upstream: pytorch/pytorch#180423."""
     def depths(lib):
