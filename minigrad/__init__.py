@@ -51,8 +51,8 @@ from .ops.indexing import (
 )
 from .ops.norm import norm as norm
 from .ops.complexes import (
-    angle as angle, complex as complex, conj_physical as conj_physical, polar as polar, resolve_conj as resolve_conj,
-    resolve_neg as resolve_neg, view_as_complex as view_as_complex, view_as_real as view_as_real,
+    angle as angle, complex as complex, conj_physical as conj_physical, is_conj as is_conj, is_neg as is_neg, polar as polar,
+    resolve_conj as resolve_conj, resolve_neg as resolve_neg, view_as_complex as view_as_complex, view_as_real as view_as_real,
 )
 from .ops.differences import (
     corrcoef as corrcoef, cov as cov, cumulative_trapezoid as cumulative_trapezoid, diff as diff, gradient as gradient,

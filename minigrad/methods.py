@@ -141,6 +141,7 @@ T.neg = T.negative = pointwise.neg
 T.conj = T.conj_physical = pointwise.conj
 T.positive = pairs.positive
 T.resolve_conj = T.resolve_neg = complexes.resolve_conj
+T.is_conj = T.is_neg = complexes.is_conj
 T.lerp = pointwise.lerp
 T.addcmul = pointwise.addcmul
 T.addcdiv = pointwise.addcdiv
@@ -589,6 +590,7 @@ T.is_nonzero = misc.is_nonzero
 T.is_cuda = property(misc.is_cuda)
 T.as_subclass = misc.as_subclass
 T.__torch_function__ = classmethod(inherited)
+T.__init_subclass__ = classmethod(misc.constructible)
 T._make_subclass = staticmethod(misc.make_subclass)  # noqa: SLF001  torch spells it so
 T.is_meta = property(misc.is_meta)
 T.is_cpu = property(misc.is_cpu)

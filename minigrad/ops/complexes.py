@@ -145,4 +145,9 @@ def resolve_conj(x: Tensor) -> Tensor:
     return x
 
 
-resolve_neg, conj_physical = resolve_conj, conj
+def is_conj(x: Tensor) -> bool:
+    """Whether its conjugate is still to be computed: never, here.  Source: torch.is_conj."""
+    return False
+
+
+resolve_neg, conj_physical, is_neg = resolve_conj, conj, is_conj

@@ -13,6 +13,7 @@ from ..errors import UsageError
 from ..state import get_default_dtype, show
 from ..subclass import bare, dressed
 from ..tensor import WRITES, Tensor, bottom, next_number, storage_of
+from .creation import tensor, zeros
 from .inplace import views_of
 from .shape import detach
 from .transfer import to
@@ -96,6 +97,23 @@ def as_subclass(x: Tensor, cls: type[Tensor]) -> Tensor:
         raise TypeError(msg)
     inside: Tensor = bare(x).view(x.shape)
     return inside if cls is Tensor else dressed(cls, inside)
+
+
+def constructed(cls: type[Tensor], *data: Any) -> Tensor:
+    """A tensor of that subclass: a view of a tensor, or numbers of the default dtype, or memory of some sizes (zeros).
+
+    Source: torch.Tensor.__new__.
+    """
+    if len(data) == 1 and isinstance(data[0], Tensor):
+        return as_subclass(data[0], cls)
+    sizes = all(isinstance(n, int) for n in data)
+    return dressed(cls, zeros(*data or (0,)) if sizes else tensor(*data, dtype=get_default_dtype()))
+
+
+def constructible(cls: type[Tensor], /, **options: Any) -> None:
+    """Let a new subclass of Tensor be called; Tensor itself is not, since all that makes tensors would be slower."""
+    if "__new__" not in vars(cls):
+        cls.__new__ = constructed  # type: ignore[method-assign,assignment]
 
 
 def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:

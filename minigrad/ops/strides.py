@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..backend import window
 from ..errors import UsageError
 from ..op import OpFunction, row
+from ..state import current
 from ..tensor import bottom, storage_of
 from ..views import order_of, root_of, strides_of
 from .batching import to_front
@@ -215,13 +216,19 @@ _as_strided_in_place = in_place_view(as_strided, "as_strided_")
 
 
 def resize_(x: Tensor, *size: Any) -> Tensor:
-    """`x` becomes contiguous of another shape, from where its memory begins, which must hold it: memory does not grow here.
+    """`x` becomes contiguous of another shape, from where it begins.
 
+    Raises UsageError where it requires grad, but for inference mode, or where its memory, which does not grow, has no room.
     Source: torch.Tensor.resize_.
     """
     shape = varargs(size)
-    if x.requires_grad:
+    if x.requires_grad and current().inference is None:
         msg = "cannot resize variables that require grad"
+        raise UsageError(msg)
+    room = storage_of(bottom(x)).nbytes() // x.element_size() - offset_of(x)
+    if prod(shape) > room:
+        msg = (f"resize_ to {list(shape)} needs room for {prod(shape)} elements, and the memory of this tensor has {room}: it "
+               "has the size that it was made with. Make another tensor of that shape.")
         raise UsageError(msg)
     strides = tuple(prod(shape[d + 1:]) for d in range(len(shape)))
     return x if shape == x.shape else _as_strided_in_place(x, shape, strides)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import minigrad as mg
 from minigrad.errors import UsageError
@@ -113,3 +114,13 @@ def test_an_inference_tensor_does_not_become_a_view_of_itself_outside():
     with pytest.raises(UsageError, match="Inplace update to inference tensor outside InferenceMode"):
         c.t_()
     assert c.shape == (2, 1)
+
+
+@pytest.mark.parametrize("library", [mg, torch], ids=["minigrad", "torch"])
+def test_a_tensor_that_requires_grad_is_resized_in_inference_mode_alone(library):
+    """[NOTE inference-mode]"""
+    with library.inference_mode():
+        x = library.ones(2, 3, requires_grad=True)
+        assert x.resize_(1, 2).tolist() == [[1, 1]]
+    with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+        library.ones(2, 3, requires_grad=True).resize_(1, 2)

@@ -44,6 +44,28 @@ def test_a_call_asks_the_class_and_gives_a_tensor_of_it(library):
 
 
 @LIBRARIES
+def test_a_subclass_is_called_as_torchs_are(library):
+    """[NOTE subclasses]"""
+    class Plain(library.Tensor):
+        pass
+
+    class Tagged(Plain):
+        def __init__(self, data, tag="x"):
+            super().__init__()
+            self.tag = tag
+
+    x = library.ones(2, dtype=library.float64, requires_grad=True)
+    y = Plain(x)
+    assert (type(y) is Plain, y.dtype, y.requires_grad, y.is_leaf) == (True, library.float64, True, False)
+    (y * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    numbers = Plain([1, 2])
+    assert (numbers.tolist(), numbers.dtype, type(numbers + 1) is Plain) == ([1, 2], library.float32, True)
+    assert [tuple(z.shape) for z in (Plain(), Plain(5), Plain(2, 3))] == [(0,), (5,), (2, 3)]
+    assert (Tagged(x).tag, Tagged(x).tolist()) == ("x", [1, 1])
+
+
+@LIBRARIES
 def test_gradients_go_to_the_tensor_inside(library):
     """[NOTE subclasses]"""
     cls = listening(library)

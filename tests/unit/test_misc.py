@@ -117,6 +117,13 @@ def test_questions_about_a_tensor_have_torchs_answers(library):
     assert x.layout is library.strided
 
 
+def test_conjugates_are_computed_at_once():
+    x = minigrad.tensor([1 + 2j])
+    y = x.conj()
+    assert (x.is_conj(), y.is_conj(), minigrad.is_neg(y.imag)) == (False, False, False)
+    assert (y.resolve_conj() is y, y.tolist()) == (True, [1 - 2j])
+
+
 def test_a_tensor_on_the_host_is_not_on_a_gpu():
     x = minigrad.zeros(1, device="cpu")
     assert x.is_cpu
