@@ -44,7 +44,6 @@ def __getattr__(name: str) -> object:
     raise AttributeError(msg)
 
 
-
 # ---------------------------------------------------------------- what transforms share
 def _off(me: Interpreter, x: Any) -> Any:
     """A result as it is one storey down: without this level's wrapper."""
@@ -302,7 +301,6 @@ def jacrev(f: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False
         outs, out_spec = tree.flatten(out)
         arguments.only_real(outs, "jacrev", "outputs")
         xs, spec = tree.flatten(chosen)
-
 
         def row(*cts: Tensor) -> tuple[Tensor, ...]:
             return tuple(tree.leaves_of(pull(tree.unflatten(cts, out_spec))))

@@ -302,5 +302,3 @@ class BatchedCtx(FunctionCtx):
         outer = self._outer()
         assert outer is not None
         return hidden(self._me, outer.saved_tensors, self._dims)
-
-

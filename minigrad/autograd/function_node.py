@@ -374,5 +374,3 @@ def guarded(out: Tensor, args: Sequence[Any], name: str, nr: int) -> Tensor:
             link(out, x, again)
             break
     return out
-
-

@@ -130,4 +130,3 @@ def push(op: Op, tangents: list[Any], primals: list[Any], out: Any, params: dict
     if total is not None and (total.shape != out.shape or total.dtype is not out.dtype):
         total = total.expand(out.shape).to(out.dtype)
     return total
-

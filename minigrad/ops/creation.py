@@ -73,7 +73,6 @@ def _arange_kernel(xp: Any, d: Any, start: Any, end: Any, step: Any) -> Any:
 _arange = _making("arange", _arange_kernel)
 
 
-
 def _linspace_kernel(xp: Any, d: Any, start: Any, end: Any, steps: int) -> Any:
     """Of ints, what lies between the ends is without its own fraction."""
     return xp.linspace(*_ends(d, start, end), steps).astype(d, copy=False)

@@ -395,4 +395,3 @@ def _moved(x: Tensor) -> Tensor:
     if y.owner is None:
         y.store = storage_of(x)
     return y
-

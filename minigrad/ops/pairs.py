@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ..backend import Array
 
 
-
 def _pair(name: str, kernel: Any, first: Callable[..., Tensor], second: Callable[..., Tensor], *, saves: tuple[str, ...],
           promote: str = "float", **options: Any) -> OpFunction:
     """A row of two real inputs, whose rules serve both modes: its Jacobians are diagonal."""

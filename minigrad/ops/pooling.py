@@ -351,5 +351,3 @@ def upsample_nearest(x: Tensor, size: Any = None, scale_factor: Any = None) -> T
 def upsample_bilinear(x: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """As interpolate, the corners aligned.  Source: torch.nn.functional.upsample_bilinear."""
     return interpolate(x, size, scale_factor, "bilinear", align_corners=True)
-
-

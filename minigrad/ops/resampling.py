@@ -175,5 +175,3 @@ def cubic(extent: int, out: int, scale: float, align_corners: bool) -> Taps:
 def sizes(extents: Sequence[int], factors: Sequence[float]) -> list[int]:
     """The extents that factors give."""
     return [floor(float(n) * f) for n, f in zip(extents, factors, strict=True)]
-
-

@@ -127,4 +127,3 @@ def _kept(log: tracing.Log) -> list[Kept]:
             memories = {m for k in mine for m in k.memories}
             found.append(Kept(e.where, len(memories), sum(log.sizes[m] for m in memories)))
     return found
-

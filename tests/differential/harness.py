@@ -158,4 +158,3 @@ def judge(test, mine, theirs, *, oracle=None, **more):
     if oracle is not None:
         found = difference(mine, oracle, **more)
         assert found is None, f"not even what torch gives for the plain program: {found}"
-

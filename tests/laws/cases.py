@@ -163,5 +163,3 @@ def cases(*, single=False, wanted=lambda case: True):
 
 def differentiable(case):
     return bool(case.active) and case.name not in REFUSES_DERIVATIVE
-
-

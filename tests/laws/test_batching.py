@@ -43,7 +43,6 @@ def mapped(f, columns, batched, dim):
     return func.vmap(f, in_dims=in_dims)(*given)
 
 
-
 @cases(wanted=batchable)
 def test_vmap_is_a_loop(case, device):
     """Each input batched alone and all together, in the first dimension and in the last."""

@@ -41,6 +41,7 @@ def test_the_second_derivative_of_a_product_is_right_where_two_factors_are_zero(
     def f(src):
         return mg.ones(2, dtype=mg.float64).scatter_reduce(0, mg.tensor([0, 0, 0, 1]), src, "prod")[0]
     src = [0.0, 0.0, 7.0, 5.0]
+
     def others(i, j):
         return prod(src[k] for k in range(3) if k not in (i, j)) if i != j and 3 not in (i, j) else 0
     want = [[others(i, j) for j in range(4)] for i in range(4)]

@@ -14,7 +14,6 @@ from minigrad.utils import _pytree
 LIBRARIES = pytest.mark.parametrize("pytree", [_pytree, torch_pytree], ids=["minigrad", "torch"])
 
 
-
 class Pair(NamedTuple):
     x: Any
     y: Any
