@@ -176,7 +176,7 @@ _LATE = {
     "cdist": ".ops.distances", "pdist": ".ops.distances", "bilinear": ".ops.products", "grid_sampler": ".ops.grid",
     "grid_sampler_2d": ".ops.grid", "grid_sampler_3d": ".ops.grid",
     "native_layer_norm": ".ops.normalization", "native_group_norm": ".ops.normalization",
-    "native_batch_norm": ".ops.normalization", "svd_lowrank": ".ops.leastsquares", "pca_lowrank": ".ops.leastsquares",
+    "native_batch_norm": ".ops.normalization", "svd_lowrank": ".ops.lowrank", "pca_lowrank": ".ops.lowrank",
     "cholesky_solve": ".ops.solving", "cholesky_inverse": ".ops.solving", "lu_unpack": ".ops.solving",
     "is_anomaly_enabled": ".autograd.anomaly_mode", "is_anomaly_check_nan_enabled": ".autograd.anomaly_mode",
     "inference_mode": ".autograd.inference_mode", "is_inference_mode_enabled": ".autograd.inference_mode",

@@ -1,4 +1,10 @@
-"""Building blocks of networks.  Source: torch.nn."""
+"""Building blocks of networks.
+
+functional.py, heads.py, noise.py, ranking.py and sequences.py have functions, composed of ops; modules, which call these, are in
+the other files, by what they do.
+
+Source: torch.nn.
+"""
 
 from . import functional, init, utils
 from .activations import (
@@ -50,6 +56,13 @@ from .layers import (
     Linear,
     LocalResponseNorm,
 )
+from .likelihoods import (
+    CTCLoss,
+    GaussianNLLLoss,
+    LinearCrossEntropyLoss,
+    LinearCrossEntropyOptions,
+    PoissonNLLLoss,
+)
 from .losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -64,17 +77,12 @@ from .losses import (
 from .margins import (
     CosineEmbeddingLoss,
     CosineSimilarity,
-    CTCLoss,
-    GaussianNLLLoss,
     HingeEmbeddingLoss,
-    LinearCrossEntropyLoss,
-    LinearCrossEntropyOptions,
     MarginRankingLoss,
     MultiLabelMarginLoss,
     MultiLabelSoftMarginLoss,
     MultiMarginLoss,
     PairwiseDistance,
-    PoissonNLLLoss,
     SoftMarginLoss,
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,

@@ -1,6 +1,6 @@
-"""Least squares, and the first singular values of large matrices: composed of the rows of spectra.py.
+"""Least squares: composed of the pseudoinverse and singular values of spectra.py.
 
-Source: torch.linalg.lstsq, torch.svd_lowrank, torch.pca_lowrank.
+Source: torch.linalg.lstsq.
 """
 
 from __future__ import annotations
@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..dtypes import int64
 from ..errors import UsageError
 from .creation import zeros
-from .formerly import SVD
-from .linalg import adjoint, matmul
+from .linalg import matmul
 from .pointwise import abs as absolute
 from .pointwise import square
-from .random import randn
-from .rearrange import broadcast_to
-from .reduction import mean
 from .reduction import sum as sum_over
 from .shape import basic_index, detach, reshape, squeeze, unsqueeze
 from .solving import _together
-from .spectra import matrix_rank, pinv, qr, svd, svdvals
+from .spectra import matrix_rank, pinv, svdvals
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -45,7 +41,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
 
     driver: "gels" takes A to be of full rank; for the others singular values up to rcond times the largest count as 0.  It
     also says what is given beside: "gelsy" (the default) the rank, "gels" the squared norms of the residuals' columns where A
-    is higher than wide, "gelsd" and "gelss" both and the singular values; the rest is empty.  Source: torch.linalg.lstsq.
+    is higher than wide, "gelsd" and "gelss" both and the singular values; the rest is empty.
+    Raises UsageError for another driver, and for shapes or dtypes that do not fit.  Source: torch.linalg.lstsq.
     """
     driver = driver or "gelsy"
     _check(A, B, driver)
@@ -83,46 +80,3 @@ def _check(a: Tensor, b: Tensor, driver: str) -> None:
     if found:
         msg = f"torch.linalg.lstsq: {found}"
         raise UsageError(msg)
-
-
-# ---------------------------------------------------------------- randomized
-def _basis(a: Tensor, q: int, niter: int) -> Tensor:
-    """q orthonormal columns that span nearly what the columns of a do.
-
-    Source: Halko, Martinsson, Tropp, Finding structure with randomness (2009), algorithm 4.4.
-    """
-    basis = qr(matmul(a, randn(a.shape[-1], q, dtype=a.dtype, device=a.device))).Q
-    for _ in range(niter):
-        basis = qr(matmul(adjoint(a), basis)).Q
-        basis = qr(matmul(a, basis)).Q
-    return basis
-
-
-def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> SVD:  # noqa: N803
-    """U, S and V, not its adjoint, of the q largest singular values of A, or of A - M: exact where A has no more.
-
-    niter: how often random columns are multiplied by A and its adjoint before.  Source: torch.svd_lowrank.
-    """
-    a = A if M is None else A - broadcast_to(M, A.shape)
-    wide = a.shape[-2] < a.shape[-1]
-    a = adjoint(a) if wide else a
-    basis = _basis(a, 6 if q is None else q, 2 if niter is None else niter)
-    u, s, vh = svd(matmul(adjoint(basis), a), full_matrices=False)
-    u, v = matmul(basis, u), adjoint(vh)
-    return SVD(v, s, u) if wide else SVD(u, s, v)
-
-
-def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> SVD:  # noqa: N803
-    """svd_lowrank of A, less the mean of its rows where they are to be centered: its principal components.
-
-    Raises ValueError for a q that is larger than A.  Source: torch.pca_lowrank.
-    """
-    most = min(A.shape[-2:])
-    q = min(6, most) if q is None else q
-    if not 0 <= q <= most:
-        msg = f"q(={q}) must be non-negative integer and not greater than min(m, n)={most}"
-        raise ValueError(msg)
-    if niter < 0:
-        msg = f"niter(={niter}) must be non-negative integer"
-        raise ValueError(msg)
-    return svd_lowrank(A - mean(A, -2, keepdim=True) if center else A, q, niter)

@@ -34,7 +34,7 @@ ops.joining
 ops.creation
 random
 ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.linalg ops.rearrange ops.layout ops.transfer ops.gather ops.picking ops.reduction ops.extremes ops.norm ops.softmax ops.subscript ops.random ops.normalization ops.loss ops.embedding ops.attention ops.misc ops.naming ops.aten ops.complexes ops.differences ops.distributions ops.forms ops.pairs ops.pieces ops.pixels ops.products ops.ranks ops.bins ops.segments ops.strides +
-ops.fourier ops.factors ops.definite ops.solving ops.determinants ops.spectra ops.formerly ops.eigen ops.reflections ops.leastsquares ops.convolution ops.resampling ops.pooling ops.distances ops.grid ops.windows ops.infos ops.frames +
+ops.fourier ops.factors ops.definite ops.solving ops.determinants ops.spectra ops.formerly ops.eigen ops.reflections ops.leastsquares ops.lowrank ops.convolution ops.resampling ops.pooling ops.distances ops.grid ops.windows ops.infos ops.frames +
 interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
 autograd.accumulated
@@ -64,7 +64,7 @@ methods serialization utils._pytree
 nn.ranking nn.noise
 nn.heads nn.sequences
 nn.functional
-nn.boundary nn.functional_call nn.parameter nn.init nn.members nn.module nn.activations nn.losses nn.layers nn.convolution nn.dropouts nn.pooling nn.margins nn.attention nn.containers nn.utils +
+nn.boundary nn.functional_call nn.parameter nn.init nn.members nn.module nn.activations nn.losses nn.layers nn.convolution nn.dropouts nn.pooling nn.margins nn.likelihoods nn.attention nn.containers nn.utils +
 nn masked
 residuals timeline
 memory
