@@ -14,8 +14,15 @@ if TYPE_CHECKING:
 Extent = int | tuple[int, ...]
 
 
+class _Windows(Module):
+    """What a module of windows shows of itself."""
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
 # ---------------------------------------------------------------- the largest
-class _MaxPool(Module):
+class _MaxPool(_Windows):
     """The largest element of each window; with return_indices also where it is."""
 
     rank: int
@@ -35,8 +42,7 @@ class _MaxPool(Module):
             x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
 
     def extra_repr(self) -> str:
-        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
-                f"ceil_mode={self.ceil_mode}")
+        return f"{super().extra_repr()}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
 
 
 class MaxPool1d(_MaxPool):
@@ -57,7 +63,7 @@ class MaxPool3d(_MaxPool):
     rank = 3
 
 
-class _MaxUnpool(Module):
+class _MaxUnpool(_Windows):
     """What a max pooling chose, at its place, and zeros elsewhere; output_size chooses among what gives the same windows."""
 
     rank: int
@@ -71,9 +77,6 @@ class _MaxUnpool(Module):
     def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         unpool = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[self.rank - 1]
         return unpool(x, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpool):
@@ -129,7 +132,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 
 
 # ---------------------------------------------------------------- means
-class AvgPool1d(Module):
+class AvgPool1d(_Windows):
     """The mean of each window of (N, C, L).  Source: torch.nn.AvgPool1d."""
 
     def __init__(self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0, ceil_mode: bool = False,
@@ -144,11 +147,8 @@ class AvgPool1d(Module):
     def forward(self, x: Tensor) -> Tensor:
         return F.avg_pool1d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class _AvgPool(Module):
+class _AvgPool(_Windows):
     """The mean of each window."""
 
     rank: int
@@ -166,9 +166,6 @@ class _AvgPool(Module):
     def forward(self, x: Tensor) -> Tensor:
         return (F.avg_pool2d, F.avg_pool3d)[self.rank - 2](
             x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool2d(_AvgPool):

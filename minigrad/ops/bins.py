@@ -26,12 +26,11 @@ from .misc import is_floating_point
 from .picking import unravel_index
 from .pointwise import floor
 from .reduction import any as any_of
-from .reduction import sum as sum_of
+from .reduction import sum as sum_over
 from .scan import cumsum
 from .shape import detach, movedim, normal_dim, reshape
 
 if TYPE_CHECKING:
-
     from ..backend import Array
     from ..op import Op
     from .batching import Batched, Bdims, Params, Values
@@ -117,7 +116,7 @@ def nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     places = sort(zero).indices[:size]
     if size > x.numel():
         places = cat([places, new_zeros(places, size - x.numel())])
-    there = arange(size, device=x.device) < sum_of(~zero)
+    there = arange(size, device=x.device) < sum_over(~zero)
     found = [where(there, i, fill_value) for i in unravel_index(places, [n or 1 for n in x.shape])]
     return stack(found, 1) if found else new_zeros(places, size, 0)
 
@@ -128,14 +127,18 @@ def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: b
 
     inverse: for each element, or entry, the number of its run.  Source: torch.unique_consecutive.
     """
-    inner, at = (reshape(x, -1), 0) if dim is None else (x, normal_dim(dim, x.ndim)) if x.ndim else (reshape(x, 1), 0)
-    values, inverse, counts = _runs(inner, at)
-    return _wanted(reshape(values, x.shape) if dim is not None and not x.ndim else values,
-                   reshape(inverse, x.shape) if dim is None else inverse if return_inverse else None, counts,
-                   return_inverse=return_inverse, return_counts=return_counts)
+    return _wanted(x, dim, *_runs(*_entries(x, dim)), return_inverse=return_inverse, return_counts=return_counts)
+
+
+def _entries(x: Tensor, dim: int | None) -> tuple[Tensor, int]:
+    """What is compared with what, and its dimension: without `dim` all elements, one after the other."""
+    if dim is None:
+        return reshape(x, -1), 0
+    return (x, normal_dim(dim, x.ndim)) if x.ndim else (reshape(x, 1), 0)
 
 
 def _runs(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each run of equal entries the first one, for each entry the number of its run, and how long each run is."""
     n = x.shape[dim]
     rows = reshape(movedim(x, dim, 0), n, -1) if n else reshape(x, 0, 1)
     starts = cat([ones_like(rows[:1, 0], dtype=bool_), any_of(rows[1:] != rows[:-1], 1)]) if n else rows[:, 0].to(bool_)
@@ -150,13 +153,11 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
 
     Source: torch.unique.
     """
-    inner, at = (reshape(x, -1), 0) if dim is None else (x, normal_dim(dim, x.ndim)) if x.ndim else (reshape(x, 1), 0)
+    inner, at = _entries(x, dim)
     order = _order(inner, at)
     values, inverse, counts = _runs(index_select(inner, at, order), at)
-    inverse = scatter(inverse, 0, order, inverse)
-    return _wanted(reshape(values, x.shape) if dim is not None and not x.ndim else values,
-                   reshape(inverse, x.shape) if dim is None else inverse, counts,
-                   return_inverse=return_inverse, return_counts=return_counts)
+    return _wanted(x, dim, values, scatter(inverse, 0, order, inverse), counts, return_inverse=return_inverse,
+                   return_counts=return_counts)
 
 
 def _order(x: Tensor, dim: int) -> Tensor:
@@ -168,7 +169,13 @@ def _order(x: Tensor, dim: int) -> Tensor:
     return order
 
 
-def _wanted(values: Tensor, inverse: Any, counts: Tensor, *, return_inverse: bool, return_counts: bool) -> Any:
+def _wanted(x: Tensor, dim: int | None, values: Tensor, inverse: Tensor, counts: Tensor, *, return_inverse: bool,
+            return_counts: bool) -> Any:
+    """What a program asked for, in shapes that fit its `x`."""
+    if dim is None:
+        inverse = reshape(inverse, x.shape)
+    elif not x.ndim:
+        values = reshape(values, x.shape)
     found = (values, *[inverse] * return_inverse, *[counts] * return_counts)
     return found if len(found) > 1 else values
 
