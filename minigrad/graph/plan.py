@@ -1,6 +1,6 @@
-"""A row seen from its inputs that require grad: what to save, which rules to run, and on what.
+"""What recording an op and running its node need to know, worked out once for a row and those of its inputs that require grad.
 
-Made once for each row and each set of inputs that require grad, so that recording an op and running its node look nothing up.
+So neither looks anything up: the shorter ways of graph/record.py are chosen here. [NOTE fast-path]
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Plan:
         self.crossed = self.places == ((1, 0), (0, 0))
         self.arrays = on_arrays(self.steps) if op.elementwise else None
         # the rule on arrays, where it is one and reads what is saved or nothing: most of a chain
-        alone = self.arrays is not None and len(self.arrays) == 1 and len(self.saves) < 2 and self.arrays[0]
-        self.one = alone[0] if alone and len(alone[1]) == len(self.saves) else None
+        single = self.arrays is not None and len(self.arrays) == 1 and len(self.saves) < 2 and self.arrays[0]
+        self.one = single[0] if single and len(single[1]) == len(self.saves) else None
         # one rule that reads at most one saved tensor and nothing else
         self.lean = self.steps[0] if (len(self.steps) == 1 and self.steps[0] and not self.joint and len(self.saves) < 2
                                       and self.steps[0][1] in ((), FIRST)) else None

@@ -67,11 +67,12 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
 
 
 def _added(mask: Tensor, like: Tensor) -> Tensor:
+    """Truth values of what takes part, as numbers to add."""
     return masked_fill(zeros(mask.shape, dtype=like.dtype, device=like.device), ~mask, -inf)
 
 
 def _one_row(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
-    """Source: sdp_utils_cpp.cpp, use_flash_attention_cpp."""
+    """Whether torch has one kernel for these, which saves no weights.  Source: sdp_utils_cpp.cpp, use_flash_attention_cpp."""
     if not query.ndim == key.ndim == value.ndim == 4 or 0 in (*query.shape, *key.shape):
         return False
     if key.shape != value.shape or query.shape[:2] != key.shape[:2] or query.shape[3] != key.shape[3]:
@@ -142,18 +143,18 @@ def multi_head_attention_forward(
 
 
 def _joined(attn_mask: Tensor | None, padding: Tensor | None, q: Tensor, keys: int) -> Tensor | None:
-    """Both masks as numbers to add to (batch, heads, queries, keys); those that were added take part."""
+    """Both masks as numbers to add to (batch, heads, queries, keys); keys that were added to the given ones take part."""
     masks = []
     if attn_mask is not None:
-        mask = _refused(attn_mask, q, keys)
+        mask = _leaving_out(attn_mask, q, keys)
         masks.append(reshape(mask, *q.shape[:2], *mask.shape[1:]) if mask.ndim == 3 else mask)
     if padding is not None:
-        masks.append(reshape(_refused(padding, q, keys), q.shape[0], 1, 1, keys))
+        masks.append(reshape(_leaving_out(padding, q, keys), q.shape[0], 1, 1, keys))
     return None if not masks else masks[0] if len(masks) == 1 else masks[0] + masks[1]
 
 
-def _refused(mask: Tensor, like: Tensor, keys: int) -> Tensor:
-    """A mask of what takes no part as numbers to add, of so many keys."""
+def _leaving_out(mask: Tensor, like: Tensor, keys: int) -> Tensor:
+    """A mask of keys to leave out, as numbers to add, for so many keys: those behind its end take part."""
     mask = _added(~mask, like) if mask.dtype is bool_ else mask
     return mask if mask.shape[-1] == keys else pad(mask, (0, keys - mask.shape[-1]))
 

@@ -1,6 +1,4 @@
-"""What else is made of windows: the inverse of max pooling, random places, norms, normalization by the channels around.
-
-Composed of pooling, padding and scattering.
+"""What is composed of pooling: its inverse, pooling at random places, norms of windows, normalization by the channels around.
 
 Source: torch.nn.functional.max_unpool2d, fractional_max_pool2d, lp_pool2d, local_response_norm and their kin.
 """
@@ -185,9 +183,9 @@ def lp_pool3d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
 
 # ---------------------------------------------------------------- normalization by the channels around
 def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """x / (k + alpha times the mean square of `size` channels around) ** beta.
+    """x / (k + alpha times the mean square of `size` channels around) ** beta, for (N, C, ..).
 
-    Source: torch.nn.functional.local_response_norm.
+    Raises ValueError for less than three dimensions.  Source: torch.nn.functional.local_response_norm.
     """
     if x.ndim < 3:
         msg = f"Expected 3D or higher dimensionality input (got {x.ndim} dimensions)"
