@@ -22,7 +22,7 @@ class GradientEdge(NamedTuple):
     Source: torch.autograd.graph.GradientEdge.
     """
 
-    node: Node | AccumulateGrad
+    node: Node
     output_nr: int
     ownership_token: Any = None
     """torch's; a node of minigrad keeps its graph alive by itself."""
@@ -32,8 +32,7 @@ class GradientEdge(NamedTuple):
     @property
     def owner(self) -> Interpreter | None:
         """The level of the graph."""
-        node = self.node
-        return node.variable.owner if isinstance(node, AccumulateGrad) else node.owner
+        return self.node.owner
 
 
 End = Tensor | GradientEdge

@@ -107,22 +107,19 @@ class Node:
 _METADATA: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
-class AccumulateGrad:
+class AccumulateGrad(Node):
     """The end of a graph, as torch shows it: the edges of minigrad lead to the leaf tensor itself."""
 
     __slots__ = ("variable",)
 
     def __init__(self, variable: Tensor) -> None:
         self.variable = variable
+        self.owner = variable.owner
+        self.target = None
 
     def name(self) -> str:
         """As torch's."""
         return "torch::autograd::AccumulateGrad"
-
-    @property
-    def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """None: the graph ends here."""
-        return ()
 
     @property
     def metadata(self) -> dict[Any, Any]:
