@@ -1,7 +1,7 @@
 """Building blocks of networks.
 
-functional.py, heads.py, noise.py, ranking.py and sequences.py have functions, composed of ops; modules, which call these, are
-in the other files, by what they do.
+Functions, composed of ops, are in functional.py, heads.py, noise.py, ranking.py, reductions.py and sequences.py; modules, which
+call these, are in the other files, by what they do.
 
 Source: torch.nn.
 """

@@ -15,7 +15,7 @@ from ..errors import UsageError
 from ..modes import publish
 from ..ops import activation, loss, pieces
 from ..ops.activation import gelu, logsigmoid, sigmoid, softplus
-from ..ops.choice import clamp_min
+from ..ops.choice import at_least, clamp_min
 from ..ops.convolution import (
     conv1d,
     conv2d,
@@ -91,6 +91,7 @@ from .ranking import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from .reductions import check_reduction, reduced
 from .sequences import ctc_loss
 
 if TYPE_CHECKING:
@@ -241,29 +242,13 @@ def normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Te
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dimension.  Source: torch.nn.functional.cosine_similarity."""
     x1, x2 = broadcast_tensors(x1, x2)
-    a, b = (_at_least(vector_norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
+    a, b = (at_least(vector_norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
     return sum_over((x1 / a) * (x2 / b), dim)
 
 
-def _at_least(x: Tensor, least: float) -> Tensor:
-    """clamp_min whose derivative is 1 everywhere, at every level and order."""
-    now = x.detach()
-    return x + (clamp_min(now, least) - now)  # type: ignore[no-any-return]
-
-
 # ---------------------------------------------------------------- losses of pairs of elements
-def _check_reduction(reduction: str) -> None:
-    if reduction not in ("none", "mean", "sum"):
-        msg = f"{reduction} is not a valid value for reduction"
-        raise ValueError(msg)
-
-
-def _reduced(x: Tensor, reduction: str) -> Tensor:
-    return mean(x) if reduction == "mean" else sum_over(x) if reduction == "sum" else x
-
-
 def _pair(x: Tensor, target: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if x.shape == target.shape:
         return x, target
     warnings.warn(f"Using a target size ({target.shape}) that is different to the input size ({x.shape}). This will likely "
@@ -281,7 +266,7 @@ def mse_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
 def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The absolute difference.  Source: torch.nn.functional.l1_loss."""
     x, target = _pair(x, target, reduction)
-    return _reduced(absolute(x - target), reduction)
+    return reduced(absolute(x - target), reduction)
 
 
 def smooth_l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:
@@ -291,7 +276,7 @@ def smooth_l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean", beta: 
         raise UsageError(msg)
     x, target = _pair(x, target, reduction)
     if beta == 0:
-        return _reduced(absolute(x - target), reduction)
+        return reduced(absolute(x - target), reduction)
     return loss.smooth_l1(x, target, width=beta, reduction=reduction, rank=x.ndim)  # type: ignore[no-any-return]
 
 
@@ -306,7 +291,7 @@ def huber_loss(x: Tensor, target: Tensor, *, reduction: str = "mean", delta: flo
 
 def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean") -> Tensor:
     """Of probabilities x with those in target; weight broadcasts.  Source: torch.nn.functional.binary_cross_entropy."""
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if x.shape != target.shape:
         msg = (f"Using a target size ({target.shape}) that is different to the input size ({x.shape}) is deprecated. Please "
                "ensure they have the same size.")
@@ -322,7 +307,7 @@ def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, weight: Tensor |
 
     Source: torch.nn.functional.binary_cross_entropy_with_logits.
     """
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if x.shape != target.shape:
         msg = f"Target size ({target.shape}) must be the same as input size ({x.shape})"
         raise ValueError(msg)
@@ -335,9 +320,9 @@ def kl_div(x: Tensor, target: Tensor, *, reduction: str = "mean", log_target: bo
     Source: torch.nn.functional.kl_div.
     """
     if reduction != "batchmean":
-        _check_reduction(reduction)
+        check_reduction(reduction)
     each = exp(target) * (target - x) if log_target else loss.xlogy(target, target) - target * x
-    return sum_over(each) / x.shape[0] if reduction == "batchmean" else _reduced(each, reduction)
+    return sum_over(each) / x.shape[0] if reduction == "batchmean" else reduced(each, reduction)
 
 
 # ---------------------------------------------------------------- losses of classes
@@ -360,7 +345,7 @@ def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_
     weight (C): of each class, which a mean divides by.  Samples of class ignore_index count nothing.
     Raises IndexError where there is no such class.  Source: torch.nn.functional.nll_loss.
     """
-    _check_reduction(reduction)
+    check_reduction(reduction)
     _check_classes(x, target)
     if x.ndim <= 2:
         out, _ = loss.class_loss(x, target, weight, reduction=reduction, ignore_index=ignore_index, rank=target.ndim)
@@ -378,7 +363,7 @@ def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, *, ig
 
     label_smoothing: the part of every target's weight that all classes share.  Source: torch.nn.functional.cross_entropy.
     """
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if not 0 <= label_smoothing <= 1:
         msg = f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}"
         raise UsageError(msg)
@@ -444,11 +429,11 @@ def linear_cross_entropy(x: Tensor, linear_weight: Tensor, target: Tensor, *, li
     size = None if options is None else options.batch_chunk_size
     if size is None or x.ndim == 1 or probabilities:
         return loss_of(x, target, rows, bias, reduction)
-    _check_reduction(reduction)
+    check_reduction(reduction)
     each = cat([checkpoint(loss_of, *pair, rows, bias, "none", use_reentrant=False)
                 for pair in zip(split(x, size), split(target, size), strict=True)])
     if reduction != "mean":
-        return _reduced(each, reduction)
+        return reduced(each, reduction)
     kept = target != ignored
     counted = kept if weight is None else reshape(
         index_select(weight, 0, reshape(masked_fill(target, ~kept, 0), -1)), target.shape) * kept

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..modes import publish
 from ..ops.activation import logsigmoid
-from ..ops.choice import clamp_min, minimum, where
+from ..ops.choice import at_least, clamp_min, minimum, where
 from ..ops.creation import arange, zeros_like
 from ..ops.gather import gather, index_select, scatter_add
 from ..ops.pointwise import exp, log, log1p, sqrt, square
@@ -20,6 +20,7 @@ from ..ops.reduction import mean
 from ..ops.reduction import sum as sum_over
 from ..ops.scan import cumprod
 from ..ops.shape import reshape, unsqueeze
+from .reductions import check_reduction, reduced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,15 +32,9 @@ __all__ = ["cosine_embedding_loss", "gaussian_nll_loss", "hinge_embedding_loss",
            "triplet_margin_loss", "triplet_margin_with_distance_loss"]
 
 
-def _known(reduction: str) -> None:
-    if reduction not in ("none", "mean", "sum"):
-        msg = f"{reduction} is not a valid value for reduction"
-        raise ValueError(msg)
-
-
 def _reduced(x: Tensor, reduction: str) -> Tensor:
-    _known(reduction)
-    return mean(x) if reduction == "mean" else sum_over(x) if reduction == "sum" else x
+    check_reduction(reduction)
+    return reduced(x, reduction)
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, *,
@@ -93,7 +88,7 @@ def multi_margin_loss(x: Tensor, target: Tensor, p: int = 1, margin: float = 1.0
 
     x (N, C) with target (N), or (C) with one; p is 1 or 2.  Source: torch.nn.functional.multi_margin_loss.
     """
-    _known(reduction)
+    check_reduction(reduction)
     if p not in (1, 2):
         msg = f"only p == 1 and p == 2 supported, but got {p}"
         raise ValueError(msg)
@@ -122,7 +117,7 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, *, reduction: str = "mean"
     x, target (N, C) or (C): classes, as many as there are before the first -1.
     Source: torch.nn.functional.multilabel_margin_loss.
     """
-    _known(reduction)
+    check_reduction(reduction)
     if x.shape != target.shape:
         msg = f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: {list(x.shape)}"
         raise UsageError(msg)
@@ -159,22 +154,18 @@ def poisson_nll_loss(x: Tensor, target: Tensor, log_input: bool = True, full: bo
 def gaussian_nll_loss(x: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, *,
                       reduction: str = "mean") -> Tensor:
     """(log(var) + (x - target)^2 / var) / 2, with var at least eps.  Source: torch.nn.functional.gaussian_nll_loss."""
-    if isinstance(var, float):
-        if var < 0:
-            msg = "var has negative entry/entries"
-            raise ValueError(msg)
-        var = zeros_like(x) + var
-    elif bool((var < 0).any()):
+    if var < 0 if isinstance(var, float) else bool((var < 0).any()):
         msg = "var has negative entry/entries"
         raise ValueError(msg)
+    if isinstance(var, float):
+        var = zeros_like(x) + var
     if var.shape != x.shape:
         if x.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
         elif x.shape[:-1] != var.shape[:-1] or var.shape[-1] != 1:
             msg = "var is of incorrect size"
             raise ValueError(msg)
-    now = var.detach()
-    var = var + (clamp_min(now, eps) - now)
+    var = at_least(var, eps)
     loss = 0.5 * (log(var) + square(x - target) / var)
     return _reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 

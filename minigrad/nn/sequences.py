@@ -21,11 +21,10 @@ from ..ops.embedding import pad
 from ..ops.gather import gather
 from ..ops.indexing import masked_fill
 from ..ops.joining import narrow, split, stack
-from ..ops.reduction import mean
-from ..ops.reduction import sum as sum_over
 from ..ops.shape import expand, reshape, squeeze, unsqueeze
 from ..ops.softmax import logsumexp
 from ..tensor import Tensor
+from .reductions import check_reduction, reduced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,15 +61,11 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequenc
     final = stack([gather(total, 1, last), where(last > 0, gather(total, 1, clamp_min(last - 1, 0)), NEVER)])
     loss = -squeeze(logsumexp(final, 0), 1)
     loss = masked_fill(loss, loss > -NEVER / 2, 0 if zero_infinity else inf)
-    if reduction == "mean":
-        return mean(loss / clamp_min(sizes, 1))
-    return sum_over(loss) if reduction == "sum" else loss
+    return reduced(loss / clamp_min(sizes, 1) if reduction == "mean" else loss, reduction)
 
 
 def _check(log_probs: Tensor, targets: Tensor, reduction: str, blank: int) -> None:
-    if reduction not in ("none", "mean", "sum"):
-        msg = f"{reduction} is not a valid value for reduction"
-        raise ValueError(msg)
+    check_reduction(reduction)
     if not 0 <= blank < log_probs.shape[2]:
         msg = f"blank must be in label range, 0 to {log_probs.shape[2] - 1}, but it is {blank}"
         raise UsageError(msg)

@@ -61,7 +61,8 @@ autograd.gradcheck autograd +
 autograd.functional autograd.forward_ad
 linalg special fft conversion
 methods serialization utils._pytree
-nn.ranking nn.noise
+nn.reductions nn.noise
+nn.ranking
 nn.heads nn.sequences
 nn.functional
 nn.boundary nn.functional_call nn.parameter nn.init nn.members nn.module nn.activations nn.losses nn.layers nn.convolution nn.dropouts nn.pooling nn.margins nn.likelihoods nn.attention nn.containers nn.utils +
