@@ -14,10 +14,8 @@ from ..errors import UsageError
 if TYPE_CHECKING:
     from ..op import Op
 
-UNARY = 3
+UNARY = 0b11
 """The bits of a plan for one input, which requires grad."""
-FIRST = (0,)
-"""The output numbers of one edge to a first output, and the reads of a rule that reads one saved tensor."""
 
 
 class Plan:
@@ -56,7 +54,7 @@ class Plan:
         self.one = single[0] if single and len(single[1]) == len(self.saves) else None
         # one rule that reads at most one saved tensor and nothing else
         self.lean = self.steps[0] if (len(self.steps) == 1 and self.steps[0] and not self.joint and len(self.saves) < 2
-                                      and self.steps[0][1] in ((), FIRST)) else None
+                                      and self.steps[0][1] in ((), (0,))) else None
 
 
 def on_arrays(steps: tuple[Any, ...]) -> tuple[Any, ...] | None:

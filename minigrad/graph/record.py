@@ -259,13 +259,13 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
     node = OpNode()
     node.more = ()
     if b is None:
-        needs = 6
+        needs = 0b110
         node.target, node.nr = (x, 0) if a is LEAF else (a, x.nr)
     elif a is None:
-        needs = 5
+        needs = 0b101
         node.target, node.nr = (y, 0) if b is LEAF else (b, y.nr)
     else:
-        needs = 7
+        needs = 0b111
         node.target, node.nr = (x, 0) if a is LEAF else (a, x.nr)
         node.more = ((y, 0) if b is LEAF else (b, y.nr),)
     node.owner = owner
