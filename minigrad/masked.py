@@ -99,7 +99,7 @@ def _count(x: Tensor, dims: tuple[int, ...], mask: Tensor | None, *, keepdim: bo
 
 def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dtype | None = None,  # noqa: A002
          mask: Tensor | None = None) -> Tensor:
-    """Source: torch.masked.mean."""
+    """Raises ValueError for ints without a dtype.  Source: torch.masked.mean."""
     d = dtype or input.dtype
     if d.category <= INT:
         msg = f"mean(): Could not infer output dtype. dtype must be either a floating point or complex dtype. Got: {d}"
@@ -130,7 +130,7 @@ def norm(input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: b
 
 def var(input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None,  # noqa: A002
         keepdim: bool = False, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """Source: torch.masked.var."""
+    """Raises UsageError for both unbiased and correction.  Source: torch.masked.var."""
     if unbiased is not None and correction is not None:
         msg = "Only one of unbiased and correction may be given"
         raise UsageError(msg)

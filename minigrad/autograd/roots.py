@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..graph.edge import End
     from ..tensor import Tensor
 
+
 def roots(outputs: Sequence[End], cts: Sequence[Tensor | None], what: str) -> list[tuple[Any, int, Tensor]]:
     """Each output as (target, output number, cotangent); ones, where a scalar was given none.
 

@@ -38,7 +38,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     attn_mask: numbers to add, or truth values of what takes part; is_causal: no key after the query; scale: 1 / sqrt(features)
     without; enable_gqa: several query heads (dimension -3) share a key head.  A row without any key gives 0.
     One row that keeps no weights where torch has one (four dimensions, no dropout, a mask without gradient), else matmul,
-    softmax, matmul.  Source: torch.nn.functional.scaled_dot_product_attention.
+    softmax, matmul.  Raises UsageError for different dtypes, and for a mask beside is_causal.
+    Source: torch.nn.functional.scaled_dot_product_attention.
     """
     if not query.dtype is key.dtype is value.dtype:
         msg = ("Expected query, key, and value to have the same dtype, but got query.dtype: "
@@ -103,7 +104,9 @@ def multi_head_attention_forward(
     one more key and value; add_zero_attn adds one of zeros; static_k and static_v (batch * heads, length, E / heads) stand for
     those projected.  Masks are true, or hold a number to add, where a key takes no part: key_padding_mask (batch, keys),
     attn_mask (queries, keys) or (batch * heads, queries, keys); is_causal says what attn_mask is, and needs it.  Weights
-    (batch, queries, keys) are of each head unless averaged.  Source: torch.nn.functional.multi_head_attention_forward.
+    (batch, queries, keys) are of each head unless averaged.
+    Raises UsageError where features are not those, or no multiple of num_heads.
+    Source: torch.nn.functional.multi_head_attention_forward.
     """
     if query.ndim == 2:  # one sample
         padding = None if key_padding_mask is None else unsqueeze(key_padding_mask, 0)

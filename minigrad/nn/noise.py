@@ -77,7 +77,7 @@ def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False, inplace: bo
 
 
 def feature_alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """The same of whole channels, of (N, C, ..).  Source: torch.nn.functional.feature_alpha_dropout."""
+    """The same of whole channels, of (N, C, ..), else UsageError.  Source: torch.nn.functional.feature_alpha_dropout."""
     if not _idle(x, p, training) and x.ndim < 2:
         msg = f"Feature dropout requires at least 2 dimensions in the input, but it has {x.ndim}"
         raise UsageError(msg)
@@ -98,7 +98,7 @@ def _saturated(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple[
 def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
     """leaky_relu, in training with a slope for each element, uniform between two numbers, else with their mean.
 
-    Source: torch.nn.functional.rrelu.
+    Raises UsageError where lower is above upper.  Source: torch.nn.functional.rrelu.
     """
     if lower > upper:
         msg = f"Lower bound should be less than or equal to the upper bound, but got {lower} and {upper}"

@@ -66,7 +66,8 @@ def searchsorted(sorted_sequence: Tensor, values: Any, *, out_int32: bool = Fals
                  side: str | None = None, sorter: Tensor | None = None) -> Tensor:
     """Where in the last dimension, which is sorted, values would have to be put in; after equal ones if `right`.
 
-    A sequence of one dimension serves all values, others need the leading dimensions of theirs.  Source: torch.searchsorted.
+    A sequence of one dimension serves all values, others need the leading dimensions of theirs, else UsageError; `side` says as
+    `right` does: "left" or "right".  Source: torch.searchsorted.
     """
     if side not in (None, "left", "right"):
         msg = f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
@@ -87,7 +88,10 @@ def searchsorted(sorted_sequence: Tensor, values: Any, *, out_int32: bool = Fals
 
 
 def bucketize(x: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """Which of the buckets between boundaries, a sorted vector, holds each element.  Source: torch.bucketize."""
+    """Which of the buckets between boundaries, a sorted vector, holds each element.
+
+    Raises UsageError where they are no vector.  Source: torch.bucketize.
+    """
     if boundaries.ndim != 1:
         msg = f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})"
         raise UsageError(msg)
@@ -182,7 +186,10 @@ def _wanted(x: Tensor, dim: int | None, values: Tensor, inverse: Tensor, counts:
 
 # ---------------------------------------------------------------- how many
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 occurs in a vector, or the sum of its weights there.  Source: torch.bincount."""
+    """How often each number from 0 occurs in a vector of integers, or the sum of its weights there.
+
+    Raises UsageError for what is no such vector, and for weights of another shape.  Source: torch.bincount.
+    """
     if x.ndim != 1 or is_floating_point(x) or x.dtype is bool_:
         msg = f"bincount only supports 1-d non-negative integral inputs, but it is {x.dtype} of shape {list(x.shape)}"
         raise UsageError(msg)
@@ -204,7 +211,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
 def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:  # noqa: A002  torch's names
     """How many elements lie in each of equal bins from min to max; of all the data, where the two are equal.
 
-    Source: torch.histc.
+    Raises UsageError for no bins.  Source: torch.histc.
     """
     if bins <= 0:
         msg = "bins must be > 0"

@@ -46,6 +46,7 @@ le = _truth("le", "less_equal", refuses=NO_COMPLEX)
 gt = _truth("gt", "greater", refuses=NO_COMPLEX)
 ge = _truth("ge", "greater_equal", refuses=NO_COMPLEX)
 
+
 def _of_truths(name: str) -> Any:
     """A kernel of which of two arguments are zero; cupy's know no complex numbers."""
     return lambda xp, x0, x1: getattr(xp, name)(*[x != 0 if x.dtype.kind == "c" else x for x in (x0, x1)])

@@ -84,6 +84,8 @@ def _ends(d: Any, start: Any, end: Any) -> tuple[Any, Any]:
 
 
 _linspace = _making("linspace", _linspace_kernel)
+
+
 def _logspace_kernel(xp: Any, d: Any, start: Any, end: Any, steps: int, base: float) -> Any:
     return xp.power(base, xp.linspace(*_ends(d, start, end), steps)).astype(d)
 

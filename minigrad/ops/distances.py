@@ -59,7 +59,9 @@ _cdist: OpFunction = row("_cdist_forward", _kernel, saves=("x0", "x1", "out"), b
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The p-norm of the difference of every row of x1 (.., n, k) and every row of x2 (.., m, k), as (.., n, m).
 
-    compute_mode is torch's: products of matrices, which lose digits, are never used here.  Source: torch.cdist.
+    compute_mode is torch's: products of matrices, which lose digits, are never used here.
+    Raises UsageError for what are no matrices of real numbers, for rows of different lengths and for a negative p.
+    Source: torch.cdist.
     """
     for name, x in (("X1", x1), ("X2", x2)):
         if not x.dtype.is_floating_point:
@@ -79,7 +81,10 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
 
 
 def pdist(x: Tensor, p: float = 2) -> Tensor:
-    """The p-norms of the differences of rows 0 and 1, 0 and 2, .. of a matrix, in a vector.  Source: torch.pdist."""
+    """The p-norms of the differences of rows 0 and 1, 0 and 2, .. of a matrix, in a vector.
+
+    Raises UsageError for what is no matrix of real numbers, and for a negative p.  Source: torch.pdist.
+    """
     if x.ndim != 2 or not x.dtype.is_floating_point:
         msg = f"pdist only supports 2D tensors of a floating-point dtype, got: {x.ndim}D of {x.dtype}"
         raise UsageError(msg)

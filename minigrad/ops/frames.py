@@ -55,7 +55,8 @@ def stft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int |
     """The frequencies of each frame of a signal, or of a batch of them: (..., frequency, frame).
 
     center: frames lie around their places, the ends padded; onesided: half of the frequencies, of real signals (the default);
-    without return_complex parts are in a last dimension.  Source: torch.stft.
+    without return_complex parts are in a last dimension.
+    Raises UsageError where the signal, the window and the lengths do not fit.  Source: torch.stft.
     """
     if not (x.dtype.category == FLOAT or x.dtype.is_complex) or x.ndim not in (1, 2):
         msg = f"stft: expected a 1D or 2D tensor of floating types, but got {x.dtype} of shape {list(x.shape)}"
@@ -84,7 +85,10 @@ def stft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int |
 def istft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None,
           center: bool = True, normalized: bool = False, onesided: bool | None = None, length: int | None = None,
           return_complex: bool = False) -> Tensor:
-    """The signal whose stft this is.  Raises UsageError where frames leave a gap.  Source: torch.istft."""
+    """The signal whose stft this is.
+
+    Raises UsageError where frames leave a gap, and where spectra, window and lengths do not fit.  Source: torch.istft.
+    """
     if not x.dtype.is_complex or x.ndim not in (2, 3) or not x.numel():
         msg = ("istft requires a complex-valued input tensor matching the output from stft with return_complex=True, of 2 or 3 "
                f"dimensions, but got {x.dtype} of shape {list(x.shape)}")

@@ -103,7 +103,10 @@ def _sampled(x: Tensor, grid: Tensor, mode: str, padding: str, align_corners: bo
 
 
 def grid_sampler(x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """As grid_sample, with numbers for the modes.  Source: torch.grid_sampler."""
+    """As grid_sample, with numbers for the modes: their places in MODES and PADDINGS.
+
+    Raises UsageError where image and grid do not fit, and for bicubic in 3D.  Source: torch.grid_sampler.
+    """
     _check(x, grid)
     if x.ndim == 5 and interpolation_mode == 2:
         msg = "grid_sampler(): bicubic interpolation only supports 4D input"
@@ -133,7 +136,8 @@ def grid_sample(x: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: s
     """(N, C, H, W) at the places (N, h, w, 2) of a grid, as (N, C, h, w); the same with a third dimension.
 
     mode: "bilinear" (in 3D trilinear), "nearest", "bicubic" (2D); padding_mode: what lies outside of the image, "zeros",
-    "border", the outermost pixel, or "reflection".  Source: torch.nn.functional.grid_sample.
+    "border", the outermost pixel, or "reflection".
+    Raises ValueError for another word, else as grid_sampler.  Source: torch.nn.functional.grid_sample.
     """
     for name, given, known in (("mode", mode, MODES), ("padding_mode", padding_mode, PADDINGS)):
         if given not in known:
@@ -145,7 +149,7 @@ def grid_sample(x: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: s
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The grid of an image (N, C, H, W) that affine maps theta (N, 2, 3) move; the same in 3D, theta (N, 3, 4).
 
-    Source: torch.nn.functional.affine_grid.
+    Raises ValueError where theta is none, NotImplementedError for other sizes.  Source: torch.nn.functional.affine_grid.
     """
     align_corners, rank = _said(align_corners), len(size) - 2
     if theta.dtype.category != FLOAT:

@@ -74,7 +74,7 @@ def _check(name: str, a: Tensor, tau: Tensor) -> None:
 def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """The product of all reflections, or its adjoint with transpose, times `other`; `other` times it without left.
 
-    Source: torch.ormqr.
+    Raises UsageError where the shapes do not fit.  Source: torch.ormqr.
     """
     _check("torch.ormqr", x, tau)
     dim = -2 if left else -1
@@ -90,7 +90,11 @@ def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: b
 
 
 def householder_product(A: Tensor, tau: Tensor) -> Tensor:  # noqa: N803  torch's name
-    """The first columns of the product of the reflections, as many as A has.  Source: torch.linalg.householder_product."""
+    """The first columns of the product of the reflections, as many as A has.
+
+    Raises UsageError where A is wider than high, or has less columns than reflections.
+    Source: torch.linalg.householder_product.
+    """
     _check("torch.linalg.householder_product", A, tau)
     m, n, k = *A.shape[-2:], tau.shape[-1]
     if not m >= n >= k:

@@ -124,7 +124,8 @@ _scatter_reduce: OpFunction = row(
 def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """`x` where the elements of `src` that go to one place are reduced there, with what was there or without.
 
-    reduce: sum, prod, mean, amax or amin, whose gradient equal elements share.  Source: torch.scatter_reduce.
+    reduce: sum, prod, mean, amax or amin, whose gradient equal elements share; UsageError for another.
+    Source: torch.scatter_reduce.
     """
     if reduce not in _BINARY:
         msg = f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
@@ -137,7 +138,8 @@ def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
 def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """`x` where the entries of `source` that go to one entry are reduced there.
 
-    reduce: prod, mean, amax or amin.  Source: torch.index_reduce.
+    reduce: prod, mean, amax or amin.  Raises UsageError for another, and where `source` is not of the shape of `x` with as many
+    entries as the index.  Source: torch.index_reduce.
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         msg = f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."

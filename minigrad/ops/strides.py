@@ -202,7 +202,10 @@ def as_strided_copy(x: Tensor, size: Sequence[int], stride: Sequence[int], stora
 
 def as_strided_scatter(x: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int],
                        storage_offset: int | None = None) -> Tensor:
-    """A copy of `x` in which that window holds `src`.  Source: torch.as_strided_scatter."""
+    """A copy of `x` in which that window holds `src`.
+
+    Raises UsageError where the window would leave the memory, or `src` is not of its sizes.  Source: torch.as_strided_scatter.
+    """
     shape, strides, at = _checked(x, size, stride, storage_offset)
     if src.shape != shape:
         msg = (f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = "
@@ -262,7 +265,10 @@ def _strided(memory: Tensor, size: Sequence[int], stride: Sequence[int]) -> Tens
 
 def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype: dtype | None = None,
                    device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
-    """Memory as it is (zeros), whose dimensions lie in that order, the outermost first.  Source: torch.empty_permuted."""
+    """Memory as it is (zeros), whose dimensions lie in that order, the outermost first.
+
+    Raises UsageError where the order does not name each dimension once.  Source: torch.empty_permuted.
+    """
     shape, order = varargs((), size), varargs((), physical_layout)
     if sorted(order) != list(range(len(shape))):
         msg = (f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(shape)}, "

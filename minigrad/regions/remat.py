@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..interpreters.base import Interpreter
     from .recompute import Slot
 
+
 def every(frame: Frame, args: tuple[Any, ...], kwargs: dict[str, Any], within: AbstractContextManager[Any]) -> Any:
     """Run a region for the first time, and cut off what each level recorded."""
     began = next_number()
@@ -58,7 +59,7 @@ def _cut(frame: Frame, owner: Interpreter | None, out: Any, began: int) -> None:
         return
     node = RegionNode(frame, owner, len(edges), border)
     places = {edge: nr for nr, edge in enumerate(edges)}
-    for x, nr in [(x, places[x.node, x.nr]) for x in ends]:
+    for x, nr in [(x, places[x.node, x.nr]) for x in ends]:  # one that is returned twice is looked up twice
         set_edge(x, (node, nr))
 
 
@@ -117,7 +118,7 @@ class RegionNode(Node):
     def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
         if self.frame is None:
             raise already_freed(self.name())
-        cts = {nr: ct for nr, ct in enumerate([ct] if self.outs == 1 else ct) if ct is not None}
+        cts = {nr: one for nr, one in enumerate([ct] if self.outs == 1 else ct) if one is not None}
         border = list(self.edges)
         asked = [edge for edge in border if wanted is None or edge[0] in wanted]
         back = _backward(self.frame, self.owner, self.slots, self.outs, border, list(cts), asked, create_graph=create_graph)
