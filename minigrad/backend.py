@@ -174,6 +174,18 @@ def special_or(xp: Any, name: str, own: Callable[..., Array]) -> Callable[..., A
         return partial(own, xp)
 
 
+def lapack(xp: Any, name: str, like: Array) -> Callable[..., Any] | None:
+    """A routine of LAPACK for the type of an array of the host; None where scipy is not installed, or for another namespace."""
+    if xp is not numpy:
+        return None
+    try:
+        from importlib import import_module  # noqa: PLC0415  as above
+
+        return import_module("scipy.linalg.lapack").get_lapack_funcs((name,), (like,))[0]  # type: ignore[no-any-return]
+    except ImportError:
+        return None
+
+
 def looking(xp: Any) -> AbstractContextManager[Any]:
     """Within it a function of linalg raises where it fails, for which cupy's would have to wait: else those give nan."""
     if xp is numpy:

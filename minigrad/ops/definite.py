@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ..backend import looking
 from ..op import OpFunction, row
 from .batching import leading
-from .factors import dagger, inverted, solve_triangle, solved
+from .elimination import dagger, inverted, solved
+from .factors import solve_triangle
 from .linalg import adjoint, matmul
 from .shape import tril, triu
 

@@ -9,12 +9,11 @@ derivatives.yaml; FunctionsManual.cpp.
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ..backend import looking
 from ..op import OpFunction, row
 from .batching import leading
+from .elimination import by_halves, dagger, eliminated, inverted, lower, permuted, substituted, upper
 from .joining import cat
 from .linalg import adjoint, matmul
 from .shape import basic_index, squeeze, tril, triu, unsqueeze
@@ -24,74 +23,16 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def dagger(x: Array) -> Array:
-    """The adjoint of arrays of matrices."""
-    return x.swapaxes(-1, -2).conj() if x.dtype.kind == "c" else x.swapaxes(-1, -2)
-
-
 # ---------------------------------------------------------------- P L U
-def eliminated(xp: Any, x: Array) -> tuple[Array, Array, Array]:
-    """L below the diagonal and U on and above it, in one; the rows exchanged in each step; the order that rows come to."""
-    a = xp.array(x, order="C")
-    m, n = a.shape[-2:]
-    batch, steps = a.shape[:-2], min(m, n)
-    a = a.reshape(prod(batch), m, n)
-    each = xp.arange(a.shape[0])
-    pivots = xp.zeros((a.shape[0], steps), "int32")
-    order = xp.broadcast_to(xp.arange(m), (a.shape[0], m)).copy()
-    for k in range(steps):
-        found = xp.argmax(_size(xp, a[:, k:, k]), axis=1) + k
-        pivots[:, k] = found + 1
-        for rows in (a, order):
-            high, low = rows[each, k].copy(), rows[each, found].copy()
-            rows[each, k], rows[each, found] = low, high
-        pivot = a[:, k, k][:, None]
-        a[:, k + 1:, k] /= xp.where(pivot == 0, 1, pivot)
-        a[:, k + 1:, k + 1:] -= a[:, k + 1:, k, None] * a[:, k, None, k + 1:]
-    return a.reshape(*batch, m, n), pivots.reshape(*batch, steps), order.reshape(*batch, m)
-
-
-def _size(xp: Any, x: Array) -> Array:
-    """What the largest pivot is the largest by, as LAPACK has it."""
-    return xp.abs(x.real) + xp.abs(x.imag) if x.dtype.kind == "c" else xp.abs(x)
-
-
-def permuted(xp: Any, pivots: Array, m: int) -> Array:
-    """The order that rows come to lie in, after these exchanges."""
-    flat = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1])
-    each = xp.arange(flat.shape[0])
-    order = xp.broadcast_to(xp.arange(m), (flat.shape[0], m)).copy()
-    for k in range(flat.shape[1]):
-        found = flat[:, k] - 1
-        high, low = order[each, k].copy(), order[each, found].copy()
-        order[each, k], order[each, found] = low, high
-    return order.reshape(*pivots.shape[:-1], m)
-
-
 def matrix_of(xp: Any, order: Array, dtype: Any) -> Array:
     """The permutation matrix P of P L U."""
     n = order.shape[-1]
     return (xp.arange(n)[:, None] == order[..., None, :]).astype(dtype)
 
 
-def lower(xp: Any, lu: Array) -> Array:
-    """L, with ones on its diagonal."""
-    m, k = lu.shape[-2], min(lu.shape[-2:])
-    return xp.tril(lu[..., :k], -1) + xp.eye(m, k, dtype=lu.dtype)
-
-
-def upper(xp: Any, lu: Array) -> Array:
-    """U."""
-    return xp.triu(lu[..., :min(lu.shape[-2:]), :])
-
-
-def _factor_kernel(xp: Any, x0: Array) -> tuple[Array, Array]:
-    return eliminated(xp, x0)[:2]
-
-
 def _lu_kernel(xp: Any, x0: Array) -> tuple[Array, Array, Array]:
-    lu, _, order = eliminated(xp, x0)
-    return matrix_of(xp, order, x0.dtype), lower(xp, lu), upper(xp, lu)
+    lu, pivots = eliminated(xp, x0)
+    return matrix_of(xp, permuted(xp, pivots, x0.shape[-2]), x0.dtype), lower(xp, lu), upper(xp, lu)
 
 
 def _corner(x: Tensor, m: int, n: int) -> Tensor:
@@ -197,9 +138,9 @@ def _factor_jvp(dx: list[Any], out0: Tensor, out1: Tensor) -> tuple[Any, None]:
     return packed(*lu_pushed(dx[0], *unpacked(out0, out1))), None
 
 
-factor: OpFunction = row("linalg_lu_factor_ex", _factor_kernel, outs=2, saves=("out0", "out1"), batch=leading,
+factor: OpFunction = row("linalg_lu_factor_ex", eliminated, outs=2, saves=("out0", "out1"), batch=leading,
                          vjp=_factor_vjp, jvp=_factor_jvp)
-constant_factor: OpFunction = row("linalg_lu_factor", _factor_kernel, outs=2, batch=leading, vjp=None, jvp=None)
+constant_factor: OpFunction = row("linalg_lu_factor", eliminated, outs=2, batch=leading, vjp=None, jvp=None)
 
 lu_row: OpFunction = row(
     "linalg_lu", _lu_kernel, outs=3, saves=("out1", "out0", "out2"), batch=leading,
@@ -217,34 +158,8 @@ def _triangle_kernel(xp: Any, x0: Array, x1: Array, upper: bool, left: bool, uni
     if unit:
         a = a + xp.eye(a.shape[-1], dtype=a.dtype)
     if left:
-        return _halved(xp, a, x1, upper)
-    return _halved(xp, a.swapaxes(-1, -2), x1.swapaxes(-1, -2), not upper).swapaxes(-1, -2)
-
-
-_SMALL = 64
-
-
-def _halved(xp: Any, a: Array, b: Array, upper: bool) -> Array:
-    """The solution of a x = b, where a is a triangle: one half of the unknowns, then the other; small ones as any matrix."""
-    n = a.shape[-1]
-    if n <= _SMALL:
-        return solved(xp, a, b)
-    first, second = (slice(n // 2, n), slice(n // 2)) if upper else (slice(n // 2), slice(n // 2, n))
-    x = _halved(xp, a[..., first, first], b[..., first, :], upper)
-    y = _halved(xp, a[..., second, second], b[..., second, :] - xp.matmul(a[..., second, first], x), upper)
-    return xp.concatenate([y, x] if upper else [x, y], -2)
-
-
-def solved(xp: Any, a: Array, b: Array) -> Array:
-    """The solution of a x = b."""
-    with looking(xp):
-        return xp.linalg.solve(a, b)
-
-
-def inverted(xp: Any, x0: Array) -> Array:
-    """The inverse."""
-    with looking(xp):
-        return xp.linalg.inv(x0)
+        return by_halves(xp, a, x1, upper)
+    return by_halves(xp, a.swapaxes(-1, -2), x1.swapaxes(-1, -2), not upper).swapaxes(-1, -2)
 
 
 def _triangle_vjp(ct: Tensor, x0: Tensor, out: Tensor, needs: tuple[bool, ...], upper: bool, left: bool,
@@ -270,16 +185,6 @@ def _solved_kernel(xp: Any, x0: Array, x1: Array, x2: Array, x3: Array, adjoint:
     if vector:
         return substituted(xp, x1, x2, x3[..., None], adjoint=adjoint)[..., 0]
     return substituted(xp, x1, x2, x3, adjoint=adjoint)
-
-
-def substituted(xp: Any, lu: Array, pivots: Array, b: Array, *, adjoint: bool) -> Array:
-    """The solution of P L U x = b, or of its adjoint."""
-    order = permuted(xp, pivots, lu.shape[-1])
-    low, up = lower(xp, lu), upper(xp, lu)
-    if adjoint:
-        x = _halved(xp, dagger(low), _halved(xp, dagger(up), b, upper=False), upper=True)
-        return xp.take_along_axis(x, xp.argsort(order, -1)[..., None], -2)
-    return _halved(xp, up, _halved(xp, low, xp.take_along_axis(b, order[..., None], -2), upper=False), upper=True)
 
 
 def _solved_vjp(ct: Tensor, x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor, needs: tuple[bool, ...], adjoint: bool,

@@ -14,8 +14,9 @@ from ..op import OpFunction, row
 from ..tensor import Tensor
 from .batching import leading
 from .definite import half
+from .elimination import dagger, solved
 from .extremes import amax
-from .factors import _corner, _right, _total, dagger, solve_triangle, solved
+from .factors import _corner, _right, _total, solve_triangle
 from .joining import cat
 from .linalg import adjoint, matmul
 from .norm import matrix_norm
