@@ -54,9 +54,10 @@ def eliminate(xp: Any, a: Array, pivots: Array) -> Array:
 
 
 def _step_by_step(xp: Any, a: Array, pivots: Array) -> Array:
+    each = xp.arange(a.shape[0])
     for k in range(pivots.shape[1]):
         pivots[:, k] = xp.argmax(_size(xp, a[:, k:, k]), axis=1) + k
-        _exchange(xp, a, k, pivots[:, k])
+        _exchange(a, each, k, pivots[:, k])
         pivot = a[:, k, k, None]
         a[:, k + 1:, k] /= xp.where(pivot == 0, 1, pivot)
         a[:, k + 1:, k + 1:] -= a[:, k + 1:, k, None] * a[:, k, None, k + 1:]
@@ -68,18 +69,19 @@ def _size(xp: Any, x: Array) -> Array:
     return xp.abs(x.real) + xp.abs(x.imag) if x.dtype.kind == "c" else xp.abs(x)
 
 
-def _exchange(xp: Any, rows: Array, k: int, other: Array) -> None:
+def _exchange(rows: Array, each: Array, k: int, other: Array) -> None:
     """Row k of each matrix, or element k of each vector, and another one, exchanged."""
-    each, row = xp.arange(rows.shape[0]), rows[:, k].copy()
+    row = rows[:, k].copy()
     rows[:, k] = rows[each, other]
     rows[each, other] = row
 
 
 def exchanged(xp: Any, pivots: Array, m: int) -> Array:
     """The order that m rows come to lie in, after these exchanges, which are counted from 0."""
+    each = xp.arange(pivots.shape[0])
     order = xp.broadcast_to(xp.arange(m), (pivots.shape[0], m)).copy()
     for k in range(pivots.shape[1]):
-        _exchange(xp, order, k, pivots[:, k])
+        _exchange(order, each, k, pivots[:, k])
     return order
 
 

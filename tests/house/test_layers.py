@@ -10,7 +10,7 @@ from tests.house.sources import MODULES, foreign_imports, imports, words
 LAYERS = """
 dtypes errors devices.counts lines
 backend tree
-ops.special
+ops.special ops.elimination
 state
 scope
 devices.streams
