@@ -278,6 +278,11 @@ def _rows(stacked: Tensor, like: list[Tensor], dim: int) -> list[Tensor]:
     return [reshape(p, *p.shape[:dim], *x.shape, *p.shape[dim + 1:]) for p, x in zip(parts, like, strict=True)]
 
 
+def _of_chosen(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Argnums) -> Callable[[Any], Any]:
+    """f as a function of its arguments at argnums alone."""
+    return lambda chosen: f(*arguments.replaced(args, argnums, chosen), **kwargs)
+
+
 def jacrev(f: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False,
            chunk_size: int | None = None, _preallocate_and_copy: bool = False) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of f by reverse mode: output shape + input shape, for each pair.
@@ -292,12 +297,9 @@ def jacrev(f: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        def of_chosen(chosen: Any) -> Any:
-            return f(*arguments.replaced(args, argnums, chosen), **kwargs)
-
         arguments.only_real(tree.leaves_of(args), "jacrev", "inputs")
         chosen = arguments.chosen(args, argnums)
-        out, pull, *aux = vjp(of_chosen, chosen, has_aux=has_aux)
+        out, pull, *aux = vjp(_of_chosen(f, args, kwargs, argnums), chosen, has_aux=has_aux)
         outs, out_spec = tree.flatten(out)
         arguments.only_real(outs, "jacrev", "outputs")
         xs, spec = tree.flatten(chosen)
@@ -324,11 +326,8 @@ def jacfwd(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
     """
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        def of_chosen(chosen: Any) -> Any:
-            return f(*arguments.replaced(args, argnums, chosen), **kwargs)
-
         arguments.only_real(tree.leaves_of(args), "jacfwd", "inputs")
-        chosen = arguments.chosen(args, argnums)
+        of_chosen, chosen = _of_chosen(f, args, kwargs, argnums), arguments.chosen(args, argnums)
         xs, spec = tree.flatten(chosen)
         seen: list[Any] = []
 
