@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..storage import Storage
-from .saved import PackedTensor, SavedBase, Site, UserHooks
-from .saved import SavedTensor as Kept
+from .saved import PackedTensor, SavedBase, SavedValue, Site, UserHooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +48,7 @@ class SavedTensor:
         if kept is None:
             msg = "Calling register_hooks on a saved tensor with value None is forbidden"
             raise UsageError(msg)
-        if not isinstance(kept, (Storage, SavedBase, Kept)):
+        if not isinstance(kept, (Storage, SavedBase, SavedValue)):
             msg = ("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
                    "is allowed at a time.")
             raise UsageError(msg)

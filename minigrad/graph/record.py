@@ -16,7 +16,7 @@ from ..tensor import LEAF, Tensor, alias, like, next_number, wrapper
 from .node import Node
 from .plan import UNARY, Plan
 from .raw import raw
-from .saved import Constant, PackedTensor, SavedTensor, keep, keep_base, save
+from .saved import Constant, PackedTensor, SavedValue, keep, keep_base, save
 
 if TYPE_CHECKING:
     from ..backend import Array
@@ -33,7 +33,7 @@ class OpNode(Node):
 
     plan: Plan
     held: Any
-    """Storage, SavedBase, SavedTensor, PackedTensor or Constant, or a tuple of several or none; None once that is freed."""
+    """Storage, SavedBase, SavedValue, PackedTensor or Constant, or a tuple of several or none; None once that is freed."""
     params: dict[str, Any]
     shapes: tuple[tuple[int, ...], ...] | None
 
@@ -154,7 +154,7 @@ def _on_arrays(node: OpNode, ct: Tensor, rules: tuple[Any, ...]) -> list[Tensor]
             values.append(kept.array)
         elif type(kept) is Constant:
             values.append(kept.value)
-        elif type(kept) is PackedTensor or type(kept) is SavedTensor:
+        elif type(kept) is PackedTensor or type(kept) is SavedValue:
             return None
         else:
             values.append(kept.unpack().value)

@@ -136,7 +136,7 @@ class UserHooks(Hooks):
             return self.unpack_hook(packed)
 
 
-class SavedTensor:
+class SavedValue:
     """A tensor kept as it is: the value one storey down, and the version its memory had."""
 
     __slots__ = ("store", "value", "version")
@@ -246,7 +246,7 @@ def save(owner: Interpreter | None, x: Tensor, node: str, name: str, state: Stat
     return keep_base(x) if owner is None else keep(x.value if x.owner is owner else x)
 
 
-def keep(value: Tensor) -> SavedTensor | SavedBase | Storage:
+def keep(value: Tensor) -> SavedValue | SavedBase | Storage:
     """Keep a tensor of any level as it is."""
     if value.owner is None and value.node is None:
         return keep_base(value)
@@ -259,7 +259,7 @@ def keep(value: Tensor) -> SavedTensor | SavedBase | Storage:
         found, rebuild = peel(value, edges=True)
         value = rebuild(iter(found))
     saving(base.kind)
-    saved = SavedTensor()
+    saved = SavedValue()
     saved.value = value
     saved.store = store = base.store if base.store is not None else storage_of(base)
     saved.version = store.version

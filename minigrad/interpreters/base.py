@@ -32,7 +32,6 @@ class Interpreter:
     """Whether no memory is written under this level: it takes every assignment to itself."""
     readable = True
     """Whether python may look at a wrapper's one value."""
-
     by_hand = False
     """Whether a program entered it itself: it is no transform, and level 0 stays as open as outside."""
 

@@ -20,7 +20,7 @@ from weakref import ref
 from .. import tree
 from ..autograd.engine import Run
 from ..errors import CheckpointError
-from ..graph.saved import Hooks, PackedTensor, SavedBase, SavedTensor, Site, keep, keep_base
+from ..graph.saved import Hooks, PackedTensor, SavedBase, SavedValue, Site, keep, keep_base
 from ..state import State, current, show, tell, using
 from ..tensor import Tensor, bases, next_number, peel
 from .oplog import OpLog, checksum
@@ -269,7 +269,7 @@ class Refill(Hooks):
         self.pack(base, site)
         return keep_base(base)
 
-    def save_value(self, value: Tensor, site: Site) -> SavedBase | SavedTensor | Storage:
+    def save_value(self, value: Tensor, site: Site) -> SavedBase | SavedValue | Storage:
         for base in bases(value):
             self.pack(base, site)
         return keep(value)

@@ -6,7 +6,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.errors import UsageError
-from minigrad.graph.saved import Constant, Hooks, PackedTensor, SavedBase, SavedTensor, Site, UserHooks, keep, keep_base
+from minigrad.graph.saved import Constant, Hooks, PackedTensor, SavedBase, SavedValue, Site, UserHooks, keep, keep_base
 from minigrad.interpreters.grad import GradInterpreter
 from minigrad.interpreters.jvp import JvpInterpreter
 from minigrad.state import current, level, using
@@ -66,7 +66,7 @@ def test_a_tensor_of_a_level_is_kept_as_it_is(x):
     with level(GradInterpreter()) as me:
         y = me.leaf(x) * 2
         kept = keep(y)
-        assert isinstance(kept, SavedTensor)
+        assert isinstance(kept, SavedValue)
         assert kept.unpack() is y
 
 
