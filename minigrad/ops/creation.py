@@ -30,7 +30,8 @@ def _device(device: str | Device | None) -> Device:
     return current().default_device if device is None else find_device(device)
 
 
-def _finish(x: Tensor, requires_grad: bool) -> Tensor:
+def as_leaf(x: Tensor, requires_grad: bool) -> Tensor:
+    """`x`, which requires grad where that was asked for."""
     return x.requires_grad_() if requires_grad else x
 
 
@@ -102,13 +103,13 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: str | Device | None
     """
     if isinstance(data, Tensor):
         out = data.detach().clone() if dtype is None else data.detach().clone().to(dtype)
-        return _finish(out if device is None else out.to(device), requires_grad)
+        return as_leaf(out if device is None else out.to(device), requires_grad)
     if isinstance(data, (list, tuple)) and _has_tensor(data):
         data = _numbers(data)
     host = CPU.xp.array(data)
     if dtype is None:
         dtype = _inferred(data, host)
-    return _finish(_constant(array=host, dtype=dtype, device=_device(device)), requires_grad)
+    return as_leaf(_constant(array=host, dtype=dtype, device=_device(device)), requires_grad)
 
 
 def _has_tensor(data: Any) -> bool:
@@ -187,7 +188,7 @@ def full(size: Any, fill_value: Any, *, dtype: dtype | None = None, device: str 
         fill_value = fill_value.item()
     if dtype is None:
         dtype = _inferred(fill_value, CPU.xp.asarray(fill_value))
-    return _finish(_full(shape=shape, fill_value=fill_value, dtype=dtype, device=where), requires_grad)
+    return as_leaf(_full(shape=shape, fill_value=fill_value, dtype=dtype, device=where), requires_grad)
 
 
 def zeros(*size: Any, dtype: dtype | None = None, device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
@@ -221,7 +222,7 @@ def arange(*span: Any, start: Any = 0, end: Any = None, step: Any = 1, dtype: dt
         dtype = int64 if all(isinstance(s, int) for s in span) else current().default_dtype
     elif dtype is int64:
         start, end, step = (int(s) for s in span)
-    return _finish(_arange(start=start, end=end, step=step, dtype=dtype, device=_device(device)), requires_grad)
+    return as_leaf(_arange(start=start, end=end, step=step, dtype=dtype, device=_device(device)), requires_grad)
 
 
 def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None,
@@ -231,7 +232,7 @@ def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None
         msg = "number of steps must be non-negative"
         raise UsageError(msg)
     start, end = (v.detach().item() if isinstance(v, Tensor) else v for v in (start, end))
-    return _finish(_linspace(start=start, end=end, steps=steps, dtype=dtype or current().default_dtype, device=_device(device)),
+    return as_leaf(_linspace(start=start, end=end, steps=steps, dtype=dtype or current().default_dtype, device=_device(device)),
                    requires_grad)
 
 
@@ -242,7 +243,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: dty
         msg = "number of steps must be non-negative"
         raise UsageError(msg)
     start, end = (v.detach().item() if isinstance(v, Tensor) else v for v in (start, end))
-    return _finish(_logspace(start=start, end=end, steps=steps, base=float(base), dtype=dtype or current().default_dtype,
+    return as_leaf(_logspace(start=start, end=end, steps=steps, base=float(base), dtype=dtype or current().default_dtype,
                              device=_device(device)), requires_grad)
 
 
@@ -255,7 +256,7 @@ def scalar_tensor(s: Any, *, dtype: dtype | None = None, device: str | Device | 
 def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: str | Device | None = None,
         requires_grad: bool = False) -> Tensor:
     """The identity matrix.  Source: torch.eye."""
-    return _finish(_eye(n=n, m=m, dtype=dtype or current().default_dtype, device=_device(device)), requires_grad)
+    return as_leaf(_eye(n=n, m=m, dtype=dtype or current().default_dtype, device=_device(device)), requires_grad)
 
 
 # ---------------------------------------------------------------- like another tensor: a batch makes a batch
@@ -274,7 +275,7 @@ def full_like(x: Tensor, fill_value: Any, *, dtype: dtype | None = None, device:
               requires_grad: bool = False, **_: Any) -> Tensor:
     """One value in the shape of `x`.  Source: torch.full_like."""
     out = _full_like(x, shape=x.shape, fill_value=fill_value, dtype=dtype or x.dtype)
-    return _finish(out if device is None else out.to(device), requires_grad)
+    return as_leaf(out if device is None else out.to(device), requires_grad)
 
 
 def zeros_like(x: Tensor, **options: Any) -> Tensor:
@@ -295,7 +296,7 @@ def new_full(x: Tensor, size: Any, fill_value: Any, *, dtype: dtype | None = Non
     """One value in another shape, a batch where `x` is one.  Source: torch.Tensor.new_full."""
     shape = (size,) if isinstance(size, int) else tuple(size)
     out = _full_like(x, shape=shape, fill_value=fill_value, dtype=dtype or x.dtype)
-    return _finish(out if device is None else out.to(device), requires_grad)
+    return as_leaf(out if device is None else out.to(device), requires_grad)
 
 
 def new_zeros(x: Tensor, *size: Any, **options: Any) -> Tensor:

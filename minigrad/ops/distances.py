@@ -15,7 +15,7 @@ from .batching import aligned
 from .creation import tensor
 from .gather import index_select
 from .linalg import broadcast_shapes
-from .norm import _norm_kernel, _slope, vector_norm
+from .norm import norm_kernel, norm_slope, vector_norm
 from .shape import sum_dims, unsqueeze
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ def _kernel(xp: Any, x0: Array, x1: Array, order: float) -> Array:
     d = x0[..., :, None, :] - x1[..., None, :, :]
     if not d.shape[-1]:
         return xp.zeros(d.shape[:-1], d.dtype)
-    return _norm_kernel(xp, d, order, (-1,), False, dtype_of(d))
+    return norm_kernel(xp, d, order, (-1,), False, dtype_of(d))
 
 
 def _slopes(x0: Tensor, x1: Tensor, out: Tensor, order: float) -> Tensor:
     """The derivative of each distance for x0, in a last dimension; that for x1 is its negative."""
     d = unsqueeze(x0, -2) - unsqueeze(x1, -3)
-    each, weight = _slope(d, out, order, (d.ndim - 1,), False)
+    each, weight = norm_slope(d, out, order, (d.ndim - 1,), False)
     return weight if type(each) is int else weight * unsqueeze(each, -1)
 
 

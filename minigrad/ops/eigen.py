@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import UsageError
 from ..op import OpFunction, row
 from .batching import leading
-from .factors import _total
+from .factors import total_of
 from .linalg import adjoint, matmul
 from .pointwise import conj, real
 from .rearrange import diag_embed
 from .shape import diagonal
 from .solving import solve, squares
-from .spectra import _gaps, _off_diagonal, _scaled
+from .spectra import eigen_gaps, off_diagonal, scaled_columns
 
 if TYPE_CHECKING:
     from ..backend import Array
@@ -44,7 +44,7 @@ def _kernel(xp: Any, x0: Array, is_real: bool) -> tuple[Array, Array]:
 
 def _along(x: Tensor, v: Tensor) -> Tensor:
     """Of each column of v as much as keeps it of norm 1, where x is its product with what it moves by."""
-    return _scaled(v, real(diagonal(x, 0, -2, -1)).to(v.dtype))
+    return scaled_columns(v, real(diagonal(x, 0, -2, -1)).to(v.dtype))
 
 
 def _vjp(ct: list[Any], out0: Tensor, out1: Tensor, is_real: bool) -> list[Tensor]:
@@ -53,15 +53,15 @@ def _vjp(ct: list[Any], out0: Tensor, out1: Tensor, is_real: bool) -> list[Tenso
     inner = None
     if g_v is not None:
         turned = matmul(vh, g_v)
-        inner = _off_diagonal(turned - matmul(vh, _along(turned, out1))) / conj(_gaps(out0))
-    inner = _total(inner, None if g_l is None else diag_embed(g_l))
+        inner = off_diagonal(turned - matmul(vh, _along(turned, out1))) / conj(eigen_gaps(out0))
+    inner = total_of(inner, None if g_l is None else diag_embed(g_l))
     g = solve(vh, matmul(inner, vh))
     return [real(g) if is_real else g]
 
 
 def _jvp(dx: list[Any], out0: Tensor, out1: Tensor) -> tuple[Tensor, Tensor]:
     inner = solve(out1, matmul(dx[0].to(out1.dtype), out1))
-    moved = matmul(out1, _off_diagonal(inner) / _gaps(out0))
+    moved = matmul(out1, off_diagonal(inner) / eigen_gaps(out0))
     return diagonal(inner, 0, -2, -1), moved - _along(matmul(adjoint(out1), moved), out1)
 
 

@@ -76,8 +76,9 @@ def _shares(ties_of: Callable[[Tensor, Tensor], Tensor]) -> tuple[Callable[..., 
 _pull_shares, _push_shares = _shares(_equal)
 
 
-def _extreme(name: str, kernel: Callable[..., Any], ties_of: Callable[[Tensor, Tensor], Tensor], *,
+def extreme_row(name: str, kernel: Callable[..., Any], ties_of: Callable[[Tensor, Tensor], Tensor], *,
              node: str | None = None) -> OpFunction:
+    """A row of the extreme over dimensions; `ties_of` says which elements are one, and these share the gradient."""
     pull_shares, push_shares = _shares(ties_of)
     return row(name, kernel, saves=("x0", "out"), batch=over_dims, node=node, vjp=(pull_shares,), jvp=(push_shares,))
 
@@ -102,11 +103,11 @@ def _min_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     return x0.min(axis=dims, keepdims=keepdim)
 
 
-_amax = _extreme("amax", _max_kernel, _equal)
-_amin = _extreme("amin", _min_kernel, _equal)
-_max_all = _extreme("max", _max_kernel, the_same, node="MaxBackward1")
-_min_all = _extreme("min", _min_kernel, the_same, node="MinBackward1")
-_median_all = _extreme("median", _median_kernel, the_same)
+_amax = extreme_row("amax", _max_kernel, _equal)
+_amin = extreme_row("amin", _min_kernel, _equal)
+_max_all = extreme_row("max", _max_kernel, the_same, node="MaxBackward1")
+_min_all = extreme_row("min", _min_kernel, the_same, node="MinBackward1")
+_median_all = extreme_row("median", _median_kernel, the_same)
 
 
 def _aminmax_vjp(ct: list[Any], x0: Tensor, out0: Tensor, out1: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
@@ -137,7 +138,7 @@ def _chosen(dx: list[Any], out1: Tensor, dim: int, keepdim: bool) -> tuple[Tenso
     return reshape(found, found.shape[:dim] + found.shape[dim + 1:]), None
 
 
-def _choice(name: str, index: Callable[..., Any], *, node: str | None = None) -> OpFunction:
+def choice_row(name: str, index: Callable[..., Any], *, node: str | None = None) -> OpFunction:
     """A row of (values, indices); `index` is f(xp, array, dim, more) -> indices, where more is the row's own parameter."""
     def kernel(xp: Any, x0: Any, dim: int, keepdim: bool, **more: Any) -> Any:
         indices = index(xp, x0, dim, **more)
@@ -147,7 +148,7 @@ def _choice(name: str, index: Callable[..., Any], *, node: str | None = None) ->
     return row(name, kernel, saves=("out1",), outs=2, vjp=(_spread,), jvp=_chosen, batch=along_dim, node=node)
 
 
-def _order(xp: Any, x: Any, dim: int, descending: bool) -> Any:
+def sort_order(xp: Any, x: Any, dim: int, descending: bool) -> Any:
     """Indices that sort, equal elements in the order they stand; nan is the largest."""
     if not descending:
         return xp.argsort(x, axis=dim, kind="stable")
@@ -169,7 +170,7 @@ def _nth(xp: Any, x: Any, dim: int, k: int) -> Any:
     found = _alike(xp, x, value)
     if xp.count_nonzero(found) == value.size:
         return xp.argmax(found, axis=dim, keepdims=True)
-    return _order(xp, x, dim, descending=False)[(*[slice(None)] * dim, slice(k - 1, k))].copy()
+    return sort_order(xp, x, dim, descending=False)[(*[slice(None)] * dim, slice(k - 1, k))].copy()
 
 
 def _middle(xp: Any, x: Any, dim: int) -> Any:
@@ -189,18 +190,18 @@ def _top(xp: Any, x: Any, dim: int, k: int, largest: bool) -> Any:
     """The k first of the order, of which nothing but these has to be put in order."""
     n = x.shape[dim]
     if not 0 < k < n:
-        return _first(_order(xp, x, dim, largest), dim, k)
+        return _first(sort_order(xp, x, dim, largest), dim, k)
     apart = xp.argpartition(x, n - k if largest else k - 1, axis=dim)
     found = xp.sort(apart[(*[slice(None)] * dim, slice(n - k, n) if largest else slice(k))], axis=dim)
-    return xp.take_along_axis(found, _order(xp, xp.take_along_axis(x, found, dim), dim, largest), dim)
+    return xp.take_along_axis(found, sort_order(xp, xp.take_along_axis(x, found, dim), dim, largest), dim)
 
 
-_max = _choice("max", lambda xp, x, dim: xp.argmax(x, axis=dim, keepdims=True))
-_min = _choice("min", lambda xp, x, dim: xp.argmin(x, axis=dim, keepdims=True))
-_median = _choice("median", median_index, node="MedianBackward1")
-_kthvalue = _choice("kthvalue", _nth)
-_sort = _choice("sort", _order)
-_topk = _choice("topk", _top)
+_max = choice_row("max", lambda xp, x, dim: xp.argmax(x, axis=dim, keepdims=True))
+_min = choice_row("min", lambda xp, x, dim: xp.argmin(x, axis=dim, keepdims=True))
+_median = choice_row("median", median_index, node="MedianBackward1")
+_kthvalue = choice_row("kthvalue", _nth)
+_sort = choice_row("sort", sort_order)
+_topk = choice_row("topk", _top)
 
 
 # ---------------------------------------------------------------- running extremes: a place may be chosen more than once
@@ -232,7 +233,7 @@ def _ordered(f: OpFunction, x: Tensor) -> None:
         raise UsageError(msg)
 
 
-def _chosen_along(f: OpFunction, x: Tensor, dim: int, **more: Any) -> Chosen:
+def chosen_along(f: OpFunction, x: Tensor, dim: int, **more: Any) -> Chosen:
     """Call a row of (values, indices); a 0-d tensor counts as a vector of one element."""
     _ordered(f, x)
     at = normal_dim(dim, x.ndim)
@@ -241,7 +242,8 @@ def _chosen_along(f: OpFunction, x: Tensor, dim: int, **more: Any) -> Chosen:
     return Chosen(*[reshape(out, ()) for out in f(reshape(x, 1), dim=0, **more)])
 
 
-def _not_empty(name: str, x: Tensor, dims: Sequence[int], error: type[Exception] = IndexError) -> None:
+def not_empty(name: str, x: Tensor, dims: Sequence[int], error: type[Exception] = IndexError) -> None:
+    """Raise `error` where a dimension to reduce holds nothing."""
     for d in dims:
         if x.ndim and not x.shape[d]:
             msg = f"{name}(): Expected reduction dim {d} to have non-zero size."
@@ -251,7 +253,7 @@ def _not_empty(name: str, x: Tensor, dims: Sequence[int], error: type[Exception]
 def _over(f: OpFunction, x: Tensor, dim: Any, keepdim: bool) -> Any:
     _ordered(f, x)
     dims = normal_dims(dim, x.ndim)
-    _not_empty(f.__name__, x, dims, UsageError if dim in (None, ()) else IndexError)
+    not_empty(f.__name__, x, dims, UsageError if dim in (None, ()) else IndexError)
     return f(x, dims=dims, keepdim=keepdim)
 
 
@@ -286,8 +288,8 @@ def _extremes(x: Tensor, dim: Any, keepdim: bool, other: Any, rows: tuple[OpFunc
         return pair(x, other)
     if dim is None:
         return _all_of(whole, x)
-    _not_empty(chosen.__name__, x, (normal_dim(dim, x.ndim),))
-    return _chosen_along(chosen, x, dim, keepdim=keepdim)
+    not_empty(chosen.__name__, x, (normal_dim(dim, x.ndim),))
+    return chosen_along(chosen, x, dim, keepdim=keepdim)
 
 
 def max(x: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:  # noqa: A001
@@ -307,8 +309,8 @@ def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The element in the middle, the lower of two; along a dimension (values, indices).  Source: torch.median."""
     if dim is None:
         return _all_of(_median_all, x)
-    _not_empty("median", x, (normal_dim(dim, x.ndim),))
-    return _chosen_along(_median, x, dim, keepdim=keepdim)
+    not_empty("median", x, (normal_dim(dim, x.ndim),))
+    return chosen_along(_median, x, dim, keepdim=keepdim)
 
 
 def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
@@ -316,7 +318,7 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
     if not 1 <= k <= (x.shape[normal_dim(dim, x.ndim)] if x.ndim else 1):
         msg = "kthvalue(): selected number k out of range for dimension"
         raise UsageError(msg)
-    return _chosen_along(_kthvalue, x, dim, k=k, keepdim=keepdim)
+    return chosen_along(_kthvalue, x, dim, k=k, keepdim=keepdim)
 
 
 def _arg(f: OpFunction, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
@@ -331,7 +333,7 @@ def _arg(f: OpFunction, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
             raise IndexError(msg)
         return reshape(f(reshape(x, -1), dim=0, keepdim=False), (1,) * x.ndim if keepdim else ())
     at = normal_dim(dim, x.ndim)
-    _not_empty(name, x, (at,))
+    not_empty(name, x, (at,))
     return f(x, dim=at, keepdim=keepdim) if x.ndim else reshape(f(reshape(x, 1), dim=0, keepdim=False), ())
 
 
@@ -347,7 +349,7 @@ def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
 
 def sort(x: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Chosen:
     """The elements in order along a dimension: (values, indices); always stable.  Source: torch.sort."""
-    return _chosen_along(_sort, x, dim, descending=descending, keepdim=True)
+    return chosen_along(_sort, x, dim, descending=descending, keepdim=True)
 
 
 def argsort(x: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
@@ -360,14 +362,14 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     if not 0 <= k <= (x.shape[normal_dim(dim, x.ndim)] if x.ndim else 1):
         msg = "selected index k out of range"
         raise UsageError(msg)
-    return _chosen_along(_topk, x, dim, k=k, largest=largest, keepdim=True)
+    return chosen_along(_topk, x, dim, k=k, largest=largest, keepdim=True)
 
 
 def cummax(x: Tensor, dim: int) -> Chosen:
     """The largest so far along a dimension: (values, indices).  Source: torch.cummax."""
-    return _chosen_along(_cummax, x, dim)
+    return chosen_along(_cummax, x, dim)
 
 
 def cummin(x: Tensor, dim: int) -> Chosen:
     """The smallest so far along a dimension: (values, indices).  Source: torch.cummin."""
-    return _chosen_along(_cummin, x, dim)
+    return chosen_along(_cummin, x, dim)

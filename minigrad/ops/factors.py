@@ -35,7 +35,8 @@ def _lu_kernel(xp: Any, x0: Array) -> tuple[Array, Array, Array]:
     return matrix_of(xp, permuted(xp, pivots, x0.shape[-2]), x0.dtype), lower(xp, lu), upper(xp, lu)
 
 
-def _corner(x: Tensor, m: int, n: int) -> Tensor:
+def corner(x: Tensor, m: int, n: int) -> Tensor:
+    """The first m rows and n columns."""
     return basic_index(x, (Ellipsis, slice(m), slice(n)))
 
 
@@ -43,11 +44,12 @@ def _below(x: Tensor, m: int) -> Tensor:
     return basic_index(x, (Ellipsis, slice(m, None), slice(None)))
 
 
-def _right(x: Tensor, n: int) -> Tensor:
+def columns_from(x: Tensor, n: int) -> Tensor:
+    """The columns from the n-th on."""
     return basic_index(x, (Ellipsis, slice(n, None)))
 
 
-def _total(*parts: Any) -> Any:
+def total_of(*parts: Any) -> Any:
     """The sum of those that are there; None where none is."""
     total = None
     for part in parts:
@@ -60,20 +62,20 @@ def lu_pulled(g_lower: Any, g_upper: Any, p: Tensor, low: Tensor, up: Tensor) ->
     """The cotangent of A = P L U; beyond the square corner, A is L2 U below it, or L U2 beside it."""
     k = low.shape[-1]
     below, beside = low.shape[-2] > k, up.shape[-1] > k
-    low1, up1 = _corner(low, k, k), _corner(up, k, k)
-    inner = _total(None if g_lower is None else tril(matmul(adjoint(low1), _corner(g_lower, k, k)), -1),
-                   None if g_upper is None else triu(matmul(_corner(g_upper, k, k), adjoint(up1))))
+    low1, up1 = corner(low, k, k), corner(up, k, k)
+    inner = total_of(None if g_lower is None else tril(matmul(adjoint(low1), corner(g_lower, k, k)), -1),
+                   None if g_upper is None else triu(matmul(corner(g_upper, k, k), adjoint(up1))))
     extra = []
     if below and g_lower is not None:
         inner = inner - triu(matmul(adjoint(_below(low, k)), _below(g_lower, k)))
         extra = [solve_triangle(adjoint(up1), _below(g_lower, k), upper=False, left=False, unit=False)]
     if beside and g_upper is not None:
-        inner = inner - tril(matmul(_right(g_upper, k), adjoint(_right(up, k))), -1)
-        extra = [solve_triangle(adjoint(low1), _right(g_upper, k), upper=True, left=True, unit=True)]
+        inner = inner - tril(matmul(columns_from(g_upper, k), adjoint(columns_from(up, k))), -1)
+        extra = [solve_triangle(adjoint(low1), columns_from(g_upper, k), upper=True, left=True, unit=True)]
     inner = solve_triangle(adjoint(low1), inner, upper=True, left=True, unit=True)
     inner = solve_triangle(adjoint(up1), inner, upper=False, left=False, unit=False)
     if not extra and (below or beside):
-        extra = [(_below(low, k) if below else _right(up, k)) * 0]
+        extra = [(_below(low, k) if below else columns_from(up, k)) * 0]
     return matmul(p, cat([inner, *extra], -2 if below else -1) if extra else inner)
 
 
@@ -81,8 +83,8 @@ def lu_pushed(da: Tensor, p: Tensor, low: Tensor, up: Tensor) -> tuple[Tensor, T
     """The tangents of L and U."""
     k = low.shape[-1]
     da = matmul(adjoint(p), da)
-    low1, up1 = _corner(low, k, k), _corner(up, k, k)
-    inner = solve_triangle(low1, _corner(da, k, k), upper=False, left=True, unit=True)
+    low1, up1 = corner(low, k, k), corner(up, k, k)
+    inner = solve_triangle(low1, corner(da, k, k), upper=False, left=True, unit=True)
     inner = solve_triangle(up1, inner, upper=True, left=False, unit=False)
     left, right = tril(inner, -1), triu(inner)
     d_lower, d_upper = matmul(low1, left), matmul(right, up1)
@@ -90,7 +92,7 @@ def lu_pushed(da: Tensor, p: Tensor, low: Tensor, up: Tensor) -> tuple[Tensor, T
         rest = solve_triangle(up1, _below(da, k), upper=True, left=False, unit=False) - matmul(_below(low, k), right)
         d_lower = cat([d_lower, rest], -2)
     if up.shape[-1] > k:
-        rest = solve_triangle(low1, _right(da, k), upper=False, left=True, unit=True) - matmul(left, _right(up, k))
+        rest = solve_triangle(low1, columns_from(da, k), upper=False, left=True, unit=True) - matmul(left, columns_from(up, k))
         d_upper = cat([d_upper, rest], -1)
     return d_lower, d_upper
 
@@ -98,7 +100,7 @@ def lu_pushed(da: Tensor, p: Tensor, low: Tensor, up: Tensor) -> tuple[Tensor, T
 def unpacked(lu: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """P, L and U of what lu_factor gives."""
     m, k = lu.shape[-2], min(lu.shape[-2:])
-    return order_matrix(pivots, lu, m=m), _lower(_corner(lu, m, k)), triu(_corner(lu, k, lu.shape[-1]))
+    return order_matrix(pivots, lu, m=m), unit_lower(corner(lu, m, k)), triu(corner(lu, k, lu.shape[-1]))
 
 
 def packed(low: Any, up: Any) -> Any:
@@ -107,13 +109,14 @@ def packed(low: Any, up: Any) -> Any:
         m, n, k = low.shape[-2], up.shape[-1], low.shape[-1]
         low, up = tril(low, -1), triu(up)
         if n > k:
-            low = cat([low, _right(up, k) * 0], -1)
+            low = cat([low, columns_from(up, k) * 0], -1)
         if m > k:
             up = cat([up, _below(low, k) * 0], -2)
-    return _total(low, up)
+    return total_of(low, up)
 
 
-def _lower(x: Tensor) -> Tensor:
+def unit_lower(x: Tensor) -> Tensor:
+    """What is below the diagonal, and ones on it."""
     return add_eye(tril(x, -1))  # type: ignore[no-any-return]
 
 
@@ -131,7 +134,7 @@ order_matrix: OpFunction = row(
 def _factor_vjp(ct: list[Any], out0: Tensor, out1: Tensor) -> list[Tensor]:
     p, low, up = unpacked(out0, out1)
     m, k, n = low.shape[-2], low.shape[-1], up.shape[-1]
-    return [lu_pulled(tril(_corner(ct[0], m, k), -1), triu(_corner(ct[0], k, n)), p, low, up)]
+    return [lu_pulled(tril(corner(ct[0], m, k), -1), triu(corner(ct[0], k, n)), p, low, up)]
 
 
 def _factor_jvp(dx: list[Any], out0: Tensor, out1: Tensor) -> tuple[Any, None]:

@@ -20,7 +20,7 @@ from ..state import current
 from .batching import to_front
 from .embedding import pad
 from .pointwise import conj, real
-from .shape import _embed, basic_index, normal_dim, normal_dims, roll
+from .shape import basic_index, normal_dim, normal_dims, roll, slice_backward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ def _r2c_kernel(xp: Any, x0: Array, dims: Dims, norm: str, onesided: bool) -> Ar
 def _r2c_vjp(ct: Tensor, x0: Tensor, dims: Dims, norm: str, onesided: bool) -> Any:
     """The frequencies that were left out had no influence."""
     if onesided:
-        ct = _embed(ct, shape=x0.shape, index=_part(dims[-1], slice(ct.shape[dims[-1]])))
+        ct = slice_backward(ct, shape=x0.shape, index=_part(dims[-1], slice(ct.shape[dims[-1]])))
     return real(_c2c(ct, dims=dims, norm=norm, forward=False))
 
 
@@ -72,7 +72,7 @@ def _c2r_vjp(ct: Tensor, dims: Dims, norm: str, n: int) -> Tensor:
     """All frequencies were read twice, but the first and, of an even number, the middle one."""
     half: Tensor = _r2c(ct, dims=dims, norm=norm, onesided=True)
     twice = _part(dims[-1], slice(1, 1 + n - half.shape[dims[-1]]))
-    return half + _embed(basic_index(half, twice), shape=half.shape, index=twice)  # type: ignore[no-any-return]
+    return half + slice_backward(basic_index(half, twice), shape=half.shape, index=twice)  # type: ignore[no-any-return]
 
 
 _c2c: OpFunction = row("_fft_c2c", _c2c_kernel, jvp="linear", batch=_batch,

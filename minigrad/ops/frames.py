@@ -16,7 +16,7 @@ from ..errors import UsageError
 from .complexes import view_as_real
 from .creation import ones
 from .embedding import pad
-from .forms import _folded, unfold
+from .forms import unfold, unfold_backward
 from .fourier import fftn, ifftn, irfftn, rfftn
 from .indexing import one_value
 from .pointwise import abs as absolute
@@ -113,8 +113,8 @@ def istft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int 
     frames = ifftn(spectra, dim=(-1,), norm=norm) if return_complex else irfftn(spectra, s=(n_fft,), dim=(-1,), norm=norm)
     frames = frames * window
     shape, end = x.shape[:-2], n_fft + hop * (count - 1)
-    signal = _folded(frames, shape=(*shape, end), dim=len(shape), size=n_fft, step=hop)
-    weight = _folded(expand(unsqueeze(square(window), 0), count, n_fft), shape=(end,), dim=0, size=n_fft, step=hop)
+    signal = unfold_backward(frames, shape=(*shape, end), dim=len(shape), size=n_fft, step=hop)
+    weight = unfold_backward(expand(unsqueeze(square(window), 0), count, n_fft), shape=(end,), dim=0, size=n_fft, step=hop)
     start = n_fft // 2 if center else 0
     stop = start + length if length is not None else end - start if center else end
     part = (Ellipsis, slice(start, min(stop, end)))

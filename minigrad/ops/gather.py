@@ -38,7 +38,7 @@ def _in_range(xp: Any, index: Any, n: int, dim: int, error: type[Exception] = Us
     return index
 
 
-def _grid(xp: Any, index: Any, n: int, dim: int) -> tuple[Any, ...]:
+def place_key(xp: Any, index: Any, n: int, dim: int) -> tuple[Any, ...]:
     """The key that names, for each element of `index`, the place at that index along `dim`."""
     rank = index.ndim
     key = [xp.arange(extent).reshape([-1 if d == k else 1 for d in range(rank)]) for k, extent in enumerate(index.shape)]
@@ -53,7 +53,7 @@ def _entries(xp: Any, index: Any, n: int, dim: int, error: type[Exception] = Usa
 
 def _spread_kernel(xp: Any, x0: Any, x1: Any, shape: tuple[int, ...], dim: int, distinct: bool) -> Any:
     """Zeros, with the elements added at the index; where no place is named twice, `distinct`, written there."""
-    key = _grid(xp, x1, shape[dim], dim)
+    key = place_key(xp, x1, shape[dim], dim)
     if not distinct and x0.dtype.kind == "f" and x0.size:  # counting with weights takes half as long as adding at places
         places = (xp.ravel_multi_index(key, shape) if len(shape) > 1 else key[0]).reshape(-1)
         return xp.bincount(places, x0.reshape(-1), math.prod(shape)).reshape(shape).astype(x0.dtype, copy=False)
@@ -76,7 +76,7 @@ def _spread_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Param
 
 # ---------------------------------------------------------------- one index for each element
 gather_at: OpFunction = row(
-    "gather", lambda xp, x0, x1, dim: x0[_grid(xp, x1, x0.shape[dim], dim)], saves=("x1", "x0"), batch=along_dim,
+    "gather", lambda xp, x0, x1, dim: x0[place_key(xp, x1, x0.shape[dim], dim)], saves=("x1", "x0"), batch=along_dim,
     vjp=(lambda ct, x0, x1, dim: spread_at(ct, x1, shape=x0.shape, dim=dim, distinct=False), None),
     jvp=(lambda dx, x1, dim: gather_at(dx, x1, dim=dim), None))
 
@@ -92,14 +92,14 @@ scatter_add_at: OpFunction = row(
     jvp=(lambda dx: dx, None, lambda dx, x0, x1, dim: spread_at(dx, x1, shape=x0.shape, dim=dim, distinct=False)))
 
 scatter_at: OpFunction = row(
-    "scatter", lambda xp, x0, x1, x2, dim: put(xp, x0, _grid(xp, x1, x0.shape[dim], dim), x2, accumulate=False),
+    "scatter", lambda xp, x0, x1, x2, dim: put(xp, x0, place_key(xp, x1, x0.shape[dim], dim), x2, accumulate=False),
     saves=("x1",), batch=along_dim,
     vjp=(lambda ct, x1, dim: scatter_at(ct, x1, 0, dim=dim), None, lambda ct, x1, dim: gather_at(ct, x1, dim=dim)),
     jvp=(lambda dx, x1, dim: scatter_at(dx, x1, 0, dim=dim), None,
          lambda dx, x0, x1, dim: scatter_at(zeros_like(x0), x1, dx, dim=dim)))
 
 
-def _one_rank(name: str, x: Tensor, dim: int, index: Tensor, src: Any = None) -> tuple[Any, ...]:
+def one_rank(name: str, x: Tensor, dim: int, index: Tensor, src: Any = None) -> tuple[Any, ...]:
     """Checked arguments with at least one dimension: (x, index, src, dim, whether a dimension was added)."""
     if not index.numel():
         index = index.to(int64)
@@ -135,7 +135,7 @@ def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
     Raises UsageError, as torch, where an index is out of bounds.  Source: torch.gather.
     """
     was_scalar = index.ndim == 0
-    x, index, _, at, _ = _one_rank("gather", x, dim, index)
+    x, index, _, at, _ = one_rank("gather", x, dim, index)
     if not index.numel():  # of any rank
         return reshape(gather_at(reshape(x, -1), reshape(index, -1), dim=0), index.shape)
     out = gather_at(x, index, dim=at)
@@ -151,14 +151,14 @@ def scatter(x: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any =
         given = value if src is None else src
         src = given if isinstance(given, Tensor) else new_full(x, index.shape, given)
         return scatter_add(x, dim, index, src)
-    x, index, src, at, added = _one_rank("scatter", x, dim, index, value if src is None else src)
+    x, index, src, at, added = one_rank("scatter", x, dim, index, value if src is None else src)
     out = scatter_at(x, index, src, dim=at)
     return reshape(out, ()) if added else out
 
 
 def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`x` with `src` added where the index says, as often as it does.  Source: torch.scatter_add."""
-    x, index, src, at, added = _one_rank("scatter_add", x, dim, index, src)
+    x, index, src, at, added = one_rank("scatter_add", x, dim, index, src)
     out = scatter_add_at(x, index, src, dim=at)
     return reshape(out, ()) if added else out
 
@@ -238,7 +238,8 @@ _index_fill: OpFunction = row(
          lambda dx, x0, x1, dim: _index_fill(zeros_like(x0), x1, dx, dim=dim)))
 
 
-def _vector(name: str, index: Tensor) -> Tensor:
+def index_vector(name: str, index: Tensor) -> Tensor:
+    """An index that is a vector, or a number as one."""
     if index.ndim > 1:
         msg = f"{name}(): Index is supposed to be a vector"
         raise IndexError(msg)
@@ -250,7 +251,7 @@ def _vector(name: str, index: Tensor) -> Tensor:
 
 def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """The entries along `dim` that a vector of indices names.  Source: torch.index_select."""
-    at, index = normal_dim(dim, x.ndim), _vector("index_select", index)
+    at, index = normal_dim(dim, x.ndim), index_vector("index_select", index)
     if not x.ndim:
         if index.numel() != 1:
             msg = f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)"
@@ -261,7 +262,7 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
 
 def _writing(f: OpFunction, x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Call index_add or index_copy; a 0-d x or source counts as one entry."""
-    at, index, name = normal_dim(dim, x.ndim), _vector(f.__name__, index), f.__name__
+    at, index, name = normal_dim(dim, x.ndim), index_vector(f.__name__, index), f.__name__
     if not x.ndim:
         return reshape(_writing(f, reshape(x, 1), 0, index, source), ())
     if source.dtype is not x.dtype:
@@ -295,7 +296,7 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor) and value.ndim:
         msg = f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         raise UsageError(msg)
-    at, index = normal_dim(dim, x.ndim), _vector("index_fill", index)
+    at, index = normal_dim(dim, x.ndim), index_vector("index_fill", index)
     if isinstance(value, Tensor):
         value = value.to(x.dtype)
     if not x.ndim:

@@ -23,7 +23,7 @@ from ..tensor import LEAF, Extra, Tensor, bottom, edge, extra_of, next_number, p
 from ..views import lies_in, order_of, root_of
 from .batching import elementwise, to_front
 from .creation import tensor, zeros_like
-from .shape import _contiguous, clone, permute, sum_dims
+from .shape import clone, contiguous_row, permute, sum_dims
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -300,7 +300,7 @@ def along(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...]) -> Tensor:
 
 def laid_out(x: Tensor, order: tuple[int, ...]) -> Tensor:
     """A copy whose elements lie in memory in that order of dimensions."""
-    return permute(_contiguous(permute(x, order)), sorted(order, key=order.index))
+    return permute(contiguous_row(permute(x, order)), sorted(order, key=order.index))
 
 
 def embedded(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...], part: Tensor,

@@ -43,7 +43,7 @@ channels_last_3d = memory_format("channels_last_3d", 5)
 def clone(x: Tensor, *, memory_format: memory_format = preserve_format) -> Tensor:
     """A copy, whose elements lie as those of `x` or in another order.  Source: torch.clone."""
     if memory_format is contiguous_format:
-        return shape._contiguous(x)  # type: ignore[no-any-return]  # noqa: SLF001
+        return shape.contiguous_row(x)  # type: ignore[no-any-return]
     return shape.clone(x) if memory_format is preserve_format else _channels_last(x, memory_format)
 
 
@@ -68,4 +68,4 @@ def _channels_last(x: Tensor, wanted: memory_format) -> Tensor:
     if x.ndim != wanted.rank:
         msg = f"required rank {wanted.rank} tensor to use {wanted.name} format"
         raise UsageError(msg)
-    return shape.movedim(shape._contiguous(shape.movedim(x, 1, -1)), -1, 1)  # noqa: SLF001
+    return shape.movedim(shape.contiguous_row(shape.movedim(x, 1, -1)), -1, 1)

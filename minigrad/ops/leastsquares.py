@@ -15,7 +15,7 @@ from .pointwise import abs as absolute
 from .pointwise import square
 from .reduction import sum as sum_over
 from .shape import basic_index, detach, reshape, squeeze, unsqueeze
-from .solving import _together
+from .solving import same_batches
 from .spectra import matrix_rank, pinv, svdvals
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     driver = driver or "gelsy"
     _check(A, B, driver)
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
-    a, b = _together(A, unsqueeze(B, -1) if vector else B)
+    a, b = same_batches(A, unsqueeze(B, -1) if vector else B)
     if a.shape[-2] != b.shape[-2]:
         msg = f"torch.linalg.lstsq: input.size(-2) should match other.size(-2), but they are {a.shape[-2]} and {b.shape[-2]}"
         raise UsageError(msg)

@@ -19,7 +19,6 @@ from .batching import Batched, Bdims, Params, Values, aligned, elementwise, to_f
 from .pointwise import add_row, conj
 from .reduction import sum as sum_over
 from .shape import (
-    _view,
     diagonal,
     expand,
     movedim,
@@ -31,6 +30,7 @@ from .shape import (
     t,
     transpose,
     unsqueeze,
+    view_row,
 )
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def _product_batch(x_axis: int, y_axis: int, kind: int) -> Callable[..., Batched
         if bx is not None:
             rows, n = _joined(x, bx, x_axis)
             out = op.call(rows, y)
-            return _view(out, shape=(*out.shape[:-2], size, n, out.shape[-1])), out.ndim - 2
+            return view_row(out, shape=(*out.shape[:-2], size, n, out.shape[-1])), out.ndim - 2
         columns, n = _joined(y, by, y_axis)
         out = op.call(x, columns)
-        return _view(out, shape=(*out.shape[:-1], size, n)), out.ndim - 1
+        return view_row(out, shape=(*out.shape[:-1], size, n)), out.ndim - 1
     return batch
 
 
@@ -103,7 +103,7 @@ def _joined(x: Tensor, bdim: int | None, axis: int) -> tuple[Tensor, int]:
     if bdim != at - 1:
         x = movedim(x, bdim, at - 1)
     shape = x.shape
-    return _view(x, shape=(*shape[:at - 1], shape[at - 1] * shape[at], *shape[at + 1:])), shape[at]
+    return view_row(x, shape=(*shape[:at - 1], shape[at - 1] * shape[at], *shape[at + 1:])), shape[at]
 
 
 mm_rows, bmm_rows = _products("mm"), _products("bmm")
@@ -150,7 +150,7 @@ def _mv_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -
     (a, v), (ba, bv) = values, bdims
     if bv is None:
         rows, n = _joined(a, ba, -2)
-        return _view(op.call(rows, v), shape=(size, n)), 0
+        return view_row(op.call(rows, v), shape=(size, n)), 0
     if ba is None:
         return mm_rows.right(to_front(v, bv), conj(a)), 0
     return squeeze(bmm_rows.plain(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
@@ -160,7 +160,7 @@ def _mv_left_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Para
     (a, v), (ba, bv) = values, bdims
     if bv is None:
         columns, k = _joined(a, ba, -1)
-        return _view(op.call(columns, v), shape=(size, k)), 0
+        return view_row(op.call(columns, v), shape=(size, k)), 0
     if ba is None:
         return mm_rows.plain(to_front(v, bv), conj(a)), 0
     return squeeze(bmm_rows.left(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
@@ -355,7 +355,7 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
 def _vector_matrix(x: Tensor, y: Tensor) -> Tensor:
     """As torch, mm of one row; above level 0, where torch has no hooks to show what it saves, without that row's views."""
     if (x.owner is None and y.owner is None) or x.shape[0] != y.shape[0] or x.dtype is not y.dtype:
-        return _view(mm(_view(x, shape=(1, x.shape[0])), y), shape=(y.shape[1],))  # type: ignore[no-any-return]
+        return view_row(mm(view_row(x, shape=(1, x.shape[0])), y), shape=(y.shape[1],))  # type: ignore[no-any-return]
     return _mv_left(conj(y), x)  # type: ignore[no-any-return]
 
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def _norm_kernel(xp: Any, x0: Any, order: float, dims: tuple[int, ...], keepdim: bool, dtype: dtype) -> Any:
+def norm_kernel(xp: Any, x0: Any, order: float, dims: tuple[int, ...], keepdim: bool, dtype: dtype) -> Any:
+    """The norm of that order over dimensions, of arrays; the elements are cast first."""
     x0 = x0.astype(NUMPY_DTYPE[dtype], copy=False)
     how = {"axis": dims, "keepdims": keepdim}
     if order == 2:
@@ -45,7 +46,7 @@ def _norm_kernel(xp: Any, x0: Any, order: float, dims: tuple[int, ...], keepdim:
     return xp.sum(sizes * sizes * sizes if order == 3 else sizes ** order, **how) ** (1 / order)
 
 
-def _slope(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> tuple[Any, Tensor]:
+def norm_slope(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> tuple[Any, Tensor]:
     """The derivative of the norm for each element, 0 where the norm is 0: a factor for each norm, and one for each element."""
     if order == 0:
         return 1, zeros_like(x)
@@ -65,17 +66,17 @@ def _slope(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim:
 
 
 def _pull_slope(ct: Tensor, x0: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    each, weight = _slope(x0, out, order, dims, keepdim)
+    each, weight = norm_slope(x0, out, order, dims, keepdim)
     return pull(ct * each, weight, dims, keepdim)
 
 
 def _push_slope(dx: Tensor, x0: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    each, weight = _slope(x0, out, order, dims, keepdim)
+    each, weight = norm_slope(x0, out, order, dims, keepdim)
     return push(dx, weight, dims, keepdim) * each  # type: ignore[no-any-return]
 
 
 _vector_norm: OpFunction = row(
-    "linalg_vector_norm", _norm_kernel, saves=("x0", "out"), fits=True, batch=over_dims,
+    "linalg_vector_norm", norm_kernel, saves=("x0", "out"), fits=True, batch=over_dims,
     vjp=(_pull_slope,), jvp=(_push_slope,))
 
 

@@ -12,7 +12,18 @@ from ..errors import UsageError
 from ..tensor import Tensor
 from .choice import isnan
 from .creation import full_like, tensor
-from .extremes import Chosen, _choice, _chosen_along, _extreme, _not_empty, _order, median_index, of_flat, sort, the_same
+from .extremes import (
+    Chosen,
+    choice_row,
+    chosen_along,
+    extreme_row,
+    median_index,
+    not_empty,
+    of_flat,
+    sort,
+    sort_order,
+    the_same,
+)
 from .gather import gather, index_add, index_copy
 from .indexing import masked_fill
 from .pointwise import ceil, floor, lerp, round
@@ -45,30 +56,30 @@ def _nanmedian_index(xp: Any, x: Array, dim: int) -> Array:
     if not lost.any():
         return median_index(xp, x, dim)
     count = (~lost).sum(axis=dim, keepdims=True)
-    return xp.take_along_axis(_order(xp, x, dim, descending=False), xp.maximum(count - 1, 0) // 2, dim)
+    return xp.take_along_axis(sort_order(xp, x, dim, descending=False), xp.maximum(count - 1, 0) // 2, dim)
 
 
 def _nanmedian_kernel(xp: Any, x0: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
     return of_flat(xp, lambda xp, x, dim: xp.take_along_axis(x, _nanmedian_index(xp, x, dim), dim), x0, dims, keepdim=keepdim)
 
 
-_mode = _choice("mode", _mode_index)
-_nanmedian = _choice("nanmedian", _nanmedian_index, node="NanmedianBackward1")
-_nanmedian_all = _extreme("nanmedian", _nanmedian_kernel, the_same)
+_mode = choice_row("mode", _mode_index)
+_nanmedian = choice_row("nanmedian", _nanmedian_index, node="NanmedianBackward1")
+_nanmedian_all = extreme_row("nanmedian", _nanmedian_kernel, the_same)
 
 
 def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Chosen:
     """The most frequent element along a dimension, the smallest of several: (values, indices).  Source: torch.mode."""
-    _not_empty("mode", x, (normal_dim(dim, x.ndim),))
-    return _chosen_along(_mode, x, dim, keepdim=keepdim)
+    not_empty("mode", x, (normal_dim(dim, x.ndim),))
+    return chosen_along(_mode, x, dim, keepdim=keepdim)
 
 
 def nanmedian(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """As median, of what is not nan.  Source: torch.nanmedian."""
     if dim is None:
         return _nanmedian_all(x, dims=tuple(range(x.ndim)), keepdim=False)
-    _not_empty("nanmedian", x, (normal_dim(dim, x.ndim),))
-    return _chosen_along(_nanmedian, x, dim, keepdim=keepdim)
+    not_empty("nanmedian", x, (normal_dim(dim, x.ndim),))
+    return chosen_along(_nanmedian, x, dim, keepdim=keepdim)
 
 
 def msort(x: Tensor) -> Tensor:

@@ -17,8 +17,8 @@ from .inplace import copy_
 from .linalg import broadcast_shapes
 from .pointwise import conj
 from .shape import (
-    _contiguous,
-    _diagonal_embed,
+    contiguous_row,
+    diagonal_backward,
     expand,
     flip,
     normal_dim,
@@ -147,7 +147,7 @@ def is_contiguous(x: Tensor) -> bool:
 
 def contiguous(x: Tensor) -> Tensor:
     """`x` itself where it is contiguous, else a copy that is.  Source: torch.Tensor.contiguous."""
-    return x if is_contiguous(x) else _contiguous(x)
+    return x if is_contiguous(x) else contiguous_row(x)
 
 
 # ---------------------------------------------------------------- diagonals
@@ -160,7 +160,7 @@ def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Te
     n = x.shape[-1] + abs(offset)
     rest = iter(x.shape[:-1])
     shape = tuple(n if k in (a, b) else next(rest) for k in range(x.ndim + 1))
-    return _diagonal_embed(x, shape=shape, offset=offset, dim1=a, dim2=b)  # type: ignore[no-any-return]
+    return diagonal_backward(x, shape=shape, offset=offset, dim1=a, dim2=b)  # type: ignore[no-any-return]
 
 
 def diag(x: Tensor, diagonal: int = 0) -> Tensor:

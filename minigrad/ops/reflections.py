@@ -13,7 +13,7 @@ from ..errors import UsageError
 from ..op import OpFunction, row
 from .batching import leading
 from .creation import eye
-from .factors import _corner, _lower, solve_triangle
+from .factors import corner, solve_triangle, unit_lower
 from .linalg import adjoint, matmul
 from .rearrange import diag_embed
 from .shape import expand, triu, unsqueeze
@@ -52,7 +52,7 @@ def geqrf(x: Tensor) -> Reflections:
 
 def _reflected(a: Tensor, tau: Tensor, x: Tensor, *, left: bool, transpose: bool) -> Tensor:
     """The product of the reflections, or its adjoint, times x; x times it without left."""
-    v = _lower(_corner(a, a.shape[-2], tau.shape[-1]))
+    v = unit_lower(corner(a, a.shape[-2], tau.shape[-1]))
     above = unsqueeze(tau, -1) * triu(matmul(adjoint(v), v), 1)
     weights = solve_triangle(above, diag_embed(tau), upper=True, left=True, unit=True)
     weights = adjoint(weights) if transpose else weights

@@ -14,7 +14,7 @@ from ..op import OpFunction, row
 from .batching import along_dim
 from .choice import choose
 from .creation import ones_like, zeros_like
-from .gather import _grid, _one_rank, _vector, gather_at, scatter_add_at, scatter_at
+from .gather import gather_at, index_vector, one_rank, place_key, scatter_add_at, scatter_at
 from .indexing import masked_fill
 from .pointwise import conj
 from .shape import expand, normal_dim, reshape
@@ -28,7 +28,7 @@ _BINARY = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "maximum", "
 
 
 def _reduced_kernel(xp: Any, x0: Array, x1: Array, x2: Array, dim: int, reduce: str, include_self: bool) -> Array:
-    key, out = _grid(xp, x1, x0.shape[dim], dim), xp.array(x0)
+    key, out = place_key(xp, x1, x0.shape[dim], dim), xp.array(x0)
     if not include_self:
         out[key] = x2 if reduce in ("amax", "amin") else reduce == "prod"  # one of the elements, or none
     combine_at(xp, _BINARY[reduce], out, key, x2)
@@ -130,7 +130,7 @@ def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
     if reduce not in _BINARY:
         msg = f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
         raise UsageError(msg)
-    x, index, src, at, added = _one_rank("scatter", x, dim, index, src)
+    x, index, src, at, added = one_rank("scatter", x, dim, index, src)
     out = _scatter_reduce(x, index, src, dim=at, reduce=reduce, include_self=include_self)
     return reshape(out, ()) if added else out
 
@@ -144,7 +144,7 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
     if reduce not in ("prod", "mean", "amax", "amin"):
         msg = f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
         raise UsageError(msg)
-    at, index = normal_dim(dim, x.ndim), _vector("index_reduce", index)
+    at, index = normal_dim(dim, x.ndim), index_vector("index_reduce", index)
     if not x.ndim:
         return reshape(index_reduce(reshape(x, 1), 0, index, reshape(source, -1), reduce, include_self=include_self), ())
     if source.shape != (*x.shape[:at], index.numel(), *x.shape[at + 1:]):

@@ -66,15 +66,15 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 _permute: OpFunction = row("permute", lambda xp, x0, dims: xp.transpose(x0, dims), view=True,
                vjp=(lambda ct, dims: _permute(ct, dims=_inverse(dims)),), jvp="linear", batch=_permute_batch)
 
-_view: OpFunction = row("view", lambda xp, x0, shape: x0.reshape(shape), view=True,
-            vjp=(lambda ct, shape0: _view(ct, shape=shape0),), jvp="linear", batch=with_batch_shape)
+view_row: OpFunction = row("view", lambda xp, x0, shape: x0.reshape(shape), view=True,
+            vjp=(lambda ct, shape0: view_row(ct, shape=shape0),), jvp="linear", batch=with_batch_shape)
 
 
 def _expand_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
     x = to_front(values[0], bdims[0])
     missing = len(params["shape"]) - (x.ndim - 1)
     if missing:
-        x = _view(x, shape=(x.shape[0], *[1] * missing, *x.shape[1:]))
+        x = view_row(x, shape=(x.shape[0], *[1] * missing, *x.shape[1:]))
     return op.call(x, shape=(size, *params["shape"])), 0
 
 
@@ -93,7 +93,7 @@ def _slice_kernel(xp: Any, x0: Any, index: tuple[Any, ...]) -> Any:
 
 
 _slice: OpFunction = row("slice", _slice_kernel, view=True,
-             vjp=(lambda ct, shape0, index: _embed(ct, shape=shape0, index=index),), jvp="linear", batch=_slice_batch)
+             vjp=(lambda ct, shape0, index: slice_backward(ct, shape=shape0, index=index),), jvp="linear", batch=_slice_batch)
 
 
 def _embed_kernel(xp: Any, x0: Any, shape: tuple[int, ...], index: Any) -> Any:
@@ -107,8 +107,8 @@ def _embed_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params
     return op.call(x, shape=(size, *params["shape"]), index=(slice(None), *params["index"])), 0
 
 
-_embed: OpFunction = row("slice_backward", _embed_kernel, vjp=(lambda ct, index: _slice(ct, index=index),), jvp="linear",
-             batch=_embed_batch)
+slice_backward: OpFunction = row("slice_backward", _embed_kernel, batch=_embed_batch, jvp="linear",
+                                 vjp=(lambda ct, index: _slice(ct, index=index),))
 
 
 def basic_index(x: Tensor, index: tuple[Any, ...]) -> Tensor:
@@ -133,7 +133,7 @@ def _diagonal_embed_batch(op: Op, size: int, values: Values, bdims: Bdims, param
                    dim2=params["dim2"] + 1), 0
 
 
-_diagonal_embed: OpFunction = row("diagonal_backward", _diagonal_embed_kernel,
+diagonal_backward: OpFunction = row("diagonal_backward", _diagonal_embed_kernel,
                       vjp=(lambda ct, offset, dim1, dim2: _diagonal(ct, offset=offset, dim1=dim1, dim2=dim2),),
                       jvp="linear", batch=_diagonal_embed_batch)
 
@@ -145,15 +145,15 @@ def _diagonal_kernel(xp: Any, x0: Any, offset: int, dim1: int, dim2: int) -> Any
 
 
 _diagonal: OpFunction = row("diagonal", _diagonal_kernel, view=True,
-                vjp=(lambda ct, shape0, offset, dim1, dim2: _diagonal_embed(
+                vjp=(lambda ct, shape0, offset, dim1, dim2: diagonal_backward(
                     ct, shape=shape0, offset=offset, dim1=dim1, dim2=dim2),), jvp="linear", batch=_diagonal_batch)
 
-_detach: OpFunction = row("detach", lambda xp, x0: x0, view=True, vjp=None, jvp=None, batch=same_bdim)
+detach_row: OpFunction = row("detach", lambda xp, x0: x0, view=True, vjp=None, jvp=None, batch=same_bdim)
 
 
 def detach(x: Tensor) -> Tensor:
     """The same data with no gradient at any level.  Source: torch.Tensor.detach."""
-    return alias(x) if x.owner is None and not watched else _detach(x)
+    return alias(x) if x.owner is None and not watched else detach_row(x)
 
 
 detach.__published__ = True  # type: ignore[attr-defined]  # where someone is asked, its row asks
@@ -161,7 +161,7 @@ detach.__published__ = True  # type: ignore[attr-defined]  # where someone is as
 
 def reshape(x: Tensor, *extents: Any, shape: Sequence[int] | None = None) -> Tensor:
     """The elements in another shape, a view where the strides allow it; one extent may be -1.  Source: torch.reshape."""
-    return _view(x, shape=_filled(varargs(extents, shape), x))  # type: ignore[no-any-return]
+    return view_row(x, shape=_filled(varargs(extents, shape), x))  # type: ignore[no-any-return]
 
 
 def view(x: Tensor, *shape: Any) -> Tensor:
@@ -256,13 +256,13 @@ def expand(x: Tensor, *extents: Any, size: Sequence[int] | None = None) -> Tenso
 def unsqueeze(x: Tensor, dim: int) -> Tensor:
     """A new dimension of extent 1.  Source: torch.unsqueeze."""
     at, shape = normal_dim(dim, x.ndim + 1), x.shape
-    return _view(x, shape=(*shape[:at], 1, *shape[at:]))  # type: ignore[no-any-return]
+    return view_row(x, shape=(*shape[:at], 1, *shape[at:]))  # type: ignore[no-any-return]
 
 
 def squeeze(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Dimensions of extent 1 (all, or those named) left out.  Source: torch.squeeze."""
     dims = () if dim == () else normal_dims(dim, x.ndim)
-    return _view(x, shape=tuple(n for i, n in enumerate(x.shape) if i not in dims or n != 1))  # type: ignore[no-any-return]
+    return view_row(x, shape=tuple(n for i, n in enumerate(x.shape) if i not in dims or n != 1))  # type: ignore[no-any-return]
 
 
 def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -293,7 +293,7 @@ sum_dims: OpFunction = row("sum", lambda xp, x0, dims, keepdim: xp.add.reduce(x0
 
 def kept(x: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """What a reduction over `dims` gave, with the dimensions that it took as extents of 1."""
-    return x if keepdim or not dims else _view(x, shape=tuple(1 if i in dims else n for i, n in enumerate(shape)))
+    return x if keepdim or not dims else view_row(x, shape=tuple(1 if i in dims else n for i, n in enumerate(shape)))
 
 
 def restore(ct: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
@@ -309,7 +309,7 @@ def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     pad = len(own) - len(shape)
     dims = tuple(i for i, n in enumerate(own) if i < pad or (shape[i - pad] == 1 and n != 1))
     out = sum_dims(x, dims=dims, keepdim=False) if dims else x
-    return out if out.shape == shape else _view(out, shape=shape)
+    return out if out.shape == shape else view_row(out, shape=shape)
 
 
 # ---------------------------------------------------------------- copies
@@ -319,7 +319,7 @@ def _clone_kernel(xp: Any, x0: Any) -> Any:
 
 clone: OpFunction = row("clone", _clone_kernel, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
 
-_contiguous: OpFunction = row("contiguous", lambda xp, x0: xp.array(x0, order="C"), vjp=(lambda ct: ct,), jvp="linear",
+contiguous_row: OpFunction = row("contiguous", lambda xp, x0: xp.array(x0, order="C"), vjp=(lambda ct: ct,), jvp="linear",
                   batch=lambda op, size, values, bdims, params: (op.call(to_front(values[0], bdims[0])), 0))
 
 

@@ -81,7 +81,7 @@ def _fit(name: str, a: Tensor, b: Tensor, left: bool) -> None:
         raise UsageError(msg)
 
 
-def _together(a: Tensor, b: Tensor, cores: tuple[int, int] = (2, 2)) -> tuple[Tensor, Tensor]:
+def same_batches(a: Tensor, b: Tensor, cores: tuple[int, int] = (2, 2)) -> tuple[Tensor, Tensor]:
     """Both with the same leading dimensions."""
     i, j = a.ndim - cores[0], b.ndim - cores[1]
     batch = broadcast_shapes(a.shape[:i], b.shape[:j])
@@ -97,7 +97,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803  
     squares("linalg.solve", A)
     _alike("linalg.solve", A, B)
     if B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1]):
-        a, b = _together(A, B, (2, 1))
+        a, b = same_batches(A, B, (2, 1))
         lu, pivots = factors.constant_factor(a)
         return factors.solve_factored(a, lu, pivots, b, vector=True)
     _fit("linalg.solve", A, B, left)
@@ -111,7 +111,7 @@ def _transposed(x: Tensor) -> Tensor:
 
 
 def _solve(a: Tensor, b: Tensor) -> Tensor:
-    a, b = _together(a, b)
+    a, b = same_batches(a, b)
     lu, pivots = factors.constant_factor(a)
     return factors.solve_factored(a, lu, pivots, b)
 
@@ -129,7 +129,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     squares("linalg.solve_triangular", A)
     _alike("linalg.solve_triangular", A, B)
     _fit("linalg.solve_triangular", A, B, left)
-    a, b = _together(A, B)
+    a, b = same_batches(A, B)
     return solve_triangle(a, b, upper=upper, left=left, unit=unitriangular)  # type: ignore[no-any-return]
 
 
@@ -226,7 +226,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
         msg = ("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix, but pivots is "
                f"{list(pivots.shape)} and LU {list(LU.shape)}")
         raise UsageError(msg)
-    lu, b = _together(LU, B)
+    lu, b = same_batches(LU, B)
     return lu_solve_row(lu, expand(pivots, lu.shape[:-1]), b, left=left, adjoint=adjoint)  # type: ignore[no-any-return]
 
 
@@ -244,7 +244,7 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:  # noqa
     squares("cholesky_solve", L)
     matrices("cholesky_solve", B)
     _alike("cholesky_solve", L, B)
-    b, low = _together(B, L)
+    b, low = same_batches(B, L)
     return cholesky_solve_row(b, low, upper=upper)  # type: ignore[no-any-return]
 
 

@@ -16,7 +16,7 @@ from .batching import leading
 from .definite import half
 from .elimination import dagger, solved
 from .extremes import amax
-from .factors import _corner, _right, _total, solve_triangle
+from .factors import columns_from, corner, solve_triangle, total_of
 from .joining import cat
 from .linalg import adjoint, matmul
 from .norm import matrix_norm
@@ -76,29 +76,29 @@ def _qr_vjp(ct: list[Any], out0: Tensor, out1: Tensor, mode: str) -> list[Tensor
     g_q, g_r = ct
     k = out1.shape[-2]
     wide = out1.shape[-1] > k
-    r1 = _corner(out1, k, k)
-    inner = _total(None if g_r is None else matmul(_corner(g_r, k, k), adjoint(r1)),
+    r1 = corner(out1, k, k)
+    inner = total_of(None if g_r is None else matmul(corner(g_r, k, k), adjoint(r1)),
                    None if g_q is None else -matmul(adjoint(out0), g_q))
     if wide and g_r is not None:
-        inner = inner - matmul(_right(out1, k), adjoint(_right(g_r, k)))
-        g_q = _total(g_q, matmul(out0, matmul(_right(out1, k), adjoint(_right(g_r, k)))))
+        inner = inner - matmul(columns_from(out1, k), adjoint(columns_from(g_r, k)))
+        g_q = total_of(g_q, matmul(out0, matmul(columns_from(out1, k), adjoint(columns_from(g_r, k)))))
     inner = adjoint(half(adjoint(triu(inner))))
-    g = _total(matmul(out0, inner + adjoint(inner)), g_q)
+    g = total_of(matmul(out0, inner + adjoint(inner)), g_q)
     g = solve_triangle(adjoint(r1), g, upper=False, left=False, unit=False)
     if not wide:
         return [g]
-    return [cat([g, matmul(out0, _right(out1 * 0 if g_r is None else g_r, k))], -1)]
+    return [cat([g, matmul(out0, columns_from(out1 * 0 if g_r is None else g_r, k))], -1)]
 
 
 def _qr_jvp(dx: list[Any], out0: Tensor, out1: Tensor, mode: str) -> tuple[Tensor, Tensor]:
     _differentiable(out0, out1, mode)
     k, dx0 = out1.shape[-2], dx[0]
-    moved = solve_triangle(_corner(out1, k, k), _corner(dx0, dx0.shape[-2], k), upper=True, left=False, unit=False)
+    moved = solve_triangle(corner(out1, k, k), corner(dx0, dx0.shape[-2], k), upper=True, left=False, unit=False)
     inner = matmul(adjoint(out0), moved)
     turned = adjoint(half(_sym(inner)))
-    d_q, d_r = moved - matmul(out0, turned), matmul(turned, _corner(out1, k, k))
+    d_q, d_r = moved - matmul(out0, turned), matmul(turned, corner(out1, k, k))
     if out1.shape[-1] > k:
-        beside = matmul(adjoint(out0), _right(dx0, k)) + matmul(adjoint(d_q), matmul(out0, _right(out1, k)))
+        beside = matmul(adjoint(out0), columns_from(dx0, k)) + matmul(adjoint(d_q), matmul(out0, columns_from(out1, k)))
         d_r = cat([d_r, beside], -1)
     return d_q, d_r
 
@@ -118,17 +118,18 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:  # noqa: N803  torch's name
 
 
 # ---------------------------------------------------------------- A = V diag(l) Vᴴ
-def _gaps(values: Tensor) -> Tensor:
+def eigen_gaps(values: Tensor) -> Tensor:
     """Of each pair the difference, 1 on the diagonal."""
     gaps = unsqueeze(values, -2) - unsqueeze(values, -1)
     return gaps + diag_embed(values * 0 + 1)
 
 
-def _off_diagonal(x: Tensor) -> Tensor:
+def off_diagonal(x: Tensor) -> Tensor:
+    """`x` with zeros on the diagonal."""
     return triu(x, 1) + tril(x, -1)
 
 
-def _scaled(x: Tensor, values: Tensor) -> Tensor:
+def scaled_columns(x: Tensor, values: Tensor) -> Tensor:
     """The columns of x, each times a number."""
     return x * unsqueeze(values, -2)
 
@@ -140,8 +141,8 @@ def _eigh_kernel(xp: Any, x0: Array, uplo: str) -> tuple[Array, Array]:
 def _eigh_vjp(ct: list[Any], out0: Tensor, out1: Tensor) -> list[Any]:
     g_l, g_v = ct
     if g_v is None:
-        return [matmul(_scaled(out1, g_l), adjoint(out1))]
-    inner = _off_diagonal(_skew(matmul(adjoint(out1), g_v))) * 0.5 / _gaps(out0)
+        return [matmul(scaled_columns(out1, g_l), adjoint(out1))]
+    inner = off_diagonal(_skew(matmul(adjoint(out1), g_v))) * 0.5 / eigen_gaps(out0)
     if g_l is not None:
         inner = inner + diag_embed(g_l)
     return [matmul(matmul(out1, inner), adjoint(out1))]
@@ -149,7 +150,7 @@ def _eigh_vjp(ct: list[Any], out0: Tensor, out1: Tensor) -> list[Any]:
 
 def _eigh_jvp(dx: list[Any], out0: Tensor, out1: Tensor) -> tuple[Tensor, Tensor]:
     inner = matmul(adjoint(out1), matmul(dx[0], out1))
-    return real(diagonal(inner, 0, -2, -1)), matmul(out1, _off_diagonal(inner) / _gaps(out0))
+    return real(diagonal(inner, 0, -2, -1)), matmul(out1, off_diagonal(inner) / eigen_gaps(out0))
 
 
 _eigh: OpFunction = row("_linalg_eigh", _eigh_kernel, outs=2, saves=("out0", "out1"), vjp=_eigh_vjp, jvp=_eigh_jvp,
@@ -200,30 +201,30 @@ def _thin_cotangent(g: Tensor, u: Tensor, k: int) -> Tensor:
     """What the first k columns get, which the others turn with, to stay orthogonal to them."""
     if u.shape[-1] == k:
         return g
-    return _first(g, k) - matmul(_right(u, k), matmul(adjoint(_right(g, k)), _first(u, k)))
+    return _first(g, k) - matmul(columns_from(u, k), matmul(adjoint(columns_from(g, k)), _first(u, k)))
 
 
 def _full_tangent(d: Tensor, u: Tensor, k: int) -> Tensor:
-    return d if u.shape[-1] == k else cat([d, -matmul(_first(u, k), matmul(adjoint(d), _right(u, k)))], -1)
+    return d if u.shape[-1] == k else cat([d, -matmul(_first(u, k), matmul(adjoint(d), columns_from(u, k)))], -1)
 
 
 def _svd_gaps(s: Tensor) -> Tensor:
-    return _gaps(s * s)
+    return eigen_gaps(s * s)
 
 
 def _svd_vjp(ct: list[Any], out1: Tensor, out0: Tensor, out2: Tensor) -> list[Any]:
     g_u, g_s, g_vh = ct
     (u, v), s = _thin(out0, out1, out2), out1
     if g_u is g_vh is None:
-        return [matmul(_scaled(u, g_s), adjoint(v))]
+        return [matmul(scaled_columns(u, g_s), adjoint(v))]
     k = s.shape[-1]
     g_u = None if g_u is None else _thin_cotangent(g_u, out0, k)
     g_v = None if g_vh is None else _thin_cotangent(adjoint(g_vh), adjoint(out2), k)
     turned_u = None if g_u is None else _skew(matmul(adjoint(u), g_u))
     turned_v = None if g_v is None else _skew(matmul(adjoint(v), g_v))
     gaps, column = _svd_gaps(s), unsqueeze(s, -1)
-    inner = _total(None if turned_u is None else _scaled(_off_diagonal(turned_u) / gaps, s),
-                   None if turned_v is None else column * (_off_diagonal(turned_v) / gaps),
+    inner = total_of(None if turned_u is None else scaled_columns(off_diagonal(turned_u) / gaps, s),
+                   None if turned_v is None else column * (off_diagonal(turned_v) / gaps),
                    None if g_s is None else diag_embed(g_s),
                    diag_embed(diagonal(turned_u, 0, -2, -1) / (s * 2)) if turned_u is not None and u.dtype.is_complex else None)
     g = matmul(inner, adjoint(v))
@@ -233,7 +234,7 @@ def _svd_vjp(ct: list[Any], out1: Tensor, out0: Tensor, out2: Tensor) -> list[An
     g = matmul(u, g)
     if u.shape[-2] > k and g_u is not None:
         rest = g_u - matmul(u, matmul(adjoint(u), g_u))
-        g = g + matmul(_scaled(rest, 1 / s), adjoint(v))
+        g = g + matmul(scaled_columns(rest, 1 / s), adjoint(v))
     return [g]
 
 
@@ -241,15 +242,15 @@ def _svd_jvp(dx: list[Any], out1: Tensor, out0: Tensor, out2: Tensor) -> tuple[T
     (u, v), s = _thin(out0, out1, out2), out1
     k, gaps, column = s.shape[-1], _svd_gaps(s), unsqueeze(s, -1)
     inner = matmul(adjoint(u), matmul(dx[0], v))
-    d_u, d_v = (_off_diagonal(_sym(x)) / gaps for x in (_scaled(inner, s), column * inner))
+    d_u, d_v = (off_diagonal(_sym(x)) / gaps for x in (scaled_columns(inner, s), column * inner))
     if inner.dtype.is_complex:
         d_u = d_u + diag_embed(imag(diagonal(inner, 0, -2, -1)) * 1j / s)
     d_u, d_v = matmul(u, d_u), matmul(v, d_v)
     if u.shape[-2] > k:
-        moved = _scaled(matmul(dx[0], v), 1 / s)
+        moved = scaled_columns(matmul(dx[0], v), 1 / s)
         d_u = d_u + moved - matmul(u, matmul(adjoint(u), moved))
     if v.shape[-2] > k:
-        moved = _scaled(matmul(adjoint(dx[0]), u), 1 / s)
+        moved = scaled_columns(matmul(adjoint(dx[0]), u), 1 / s)
         d_v = d_v + moved - matmul(v, matmul(adjoint(v), moved))
     return _full_tangent(d_u, out0, k), real(diagonal(inner, 0, -2, -1)), adjoint(_full_tangent(d_v, adjoint(out2), k))
 

@@ -21,7 +21,7 @@ from ..state import current
 from ..tensor import bottom, storage_of
 from ..views import order_of, root_of, strides_of
 from .batching import to_front
-from .creation import _finish, empty, new_zeros
+from .creation import as_leaf, empty, new_zeros
 from .inplace import embedded, in_place_view
 from .layout import clone, contiguous_format
 from .misc import storage_offset as offset_of
@@ -246,13 +246,13 @@ def resize_as_(x: Tensor, other: Tensor) -> Tensor:
 def empty_strided(size: Sequence[int], stride: Sequence[int], *, dtype: dtype | None = None,
                   device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
     """Memory as it is (zeros), with these strides.  Source: torch.empty_strided."""
-    return _finish(_strided(empty(_extent(size, stride), dtype=dtype, device=device), size, stride), requires_grad)
+    return as_leaf(_strided(empty(_extent(size, stride), dtype=dtype, device=device), size, stride), requires_grad)
 
 
 def new_empty_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], *, requires_grad: bool = False,
                       **options: Any) -> Tensor:
     """The same, like `x`; a batch where `x` is one.  Source: torch.Tensor.new_empty_strided."""
-    return _finish(_strided(new_zeros(x, _extent(size, stride), **options), size, stride), requires_grad)
+    return as_leaf(_strided(new_zeros(x, _extent(size, stride), **options), size, stride), requires_grad)
 
 
 def _extent(size: Sequence[int], stride: Sequence[int]) -> int:
@@ -275,4 +275,4 @@ def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype
                f"physical_layout = {list(order)}, which must name each dimension once")
         raise UsageError(msg)
     memory = empty([shape[d] for d in order], dtype=dtype, device=device)
-    return _finish(permute(memory, sorted(order, key=order.__getitem__)).detach(), requires_grad)
+    return as_leaf(permute(memory, sorted(order, key=order.__getitem__)).detach(), requires_grad)

@@ -20,7 +20,7 @@ from ..graph.saved import Hooks, PackedTensor, Site
 from ..offload import Offload, Offloading
 from ..ops.aten import Kinds, Packet
 from ..ops.inplace import overwrite
-from ..ops.shape import _detach
+from ..ops.shape import detach_row
 from ..random import Generator
 from ..scope import Scope
 from ..state import State, current, show, tell
@@ -188,7 +188,7 @@ class _CachingTorchDispatchMode(_Numbering):
         if self.kept.ended is not None:  # a region inside runs again after this one has ended
             return _found_or_run(self.kept, call, func, args, kwargs, program)
         out = func(*args, **kwargs)
-        if func is not _detach:  # how many of them there are is not the program's choice
+        if func is not detach_row:  # how many of them there are is not the program's choice
             level = program.levels[-1].number if program.levels else 0
             context = SelectiveCheckpointContext(is_recompute=False, op_output=out, level=level)
             verdict = verdict_of(self._policy(context, func, *args, **kwargs), func)

@@ -81,7 +81,7 @@ def rows_run(names):
 
 
 WITHOUT = {  # rows that have no entry, and why
-    "a view or a label: no work for an element": "shape._detach shape._permute shape._view naming.named strides._as_strided "
+    "a view or a label: no work for an element": "shape.detach_row shape._permute shape.view_row naming.named strides._as_strided "
                                                  "strides._as_strided_backward complexes._view_as_real complexes._view_as_complex",
     "a factorization: its work grows faster than its elements": "factors.factor factors.lu_row factors.lu_solve_row "
         "factors.order_matrix definite.cholesky_inverse_row definite.cholesky_solve_row eigen._eig reflections._geqrf "

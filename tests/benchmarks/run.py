@@ -116,7 +116,7 @@ LARGE = {  # name -> (arguments, parameters), for rows whose shapes are not all 
     "linalg._addmm": ((real(1000), real(*MILLION), real(*MILLION)), {"beta": 1, "alpha": 1}),
     "linalg._mv": ((real(*MILLION), real(1000)), {}),
     "shape._permute": ((real(*MILLION),), {"dims": (1, 0)}),
-    "shape._view": ((real(*MILLION),), {"shape": (10, 100, 1000)}),
+    "shape.view_row": ((real(*MILLION),), {"shape": (10, 100, 1000)}),
     "shape._expand": ((real(1000, 1),), {"shape": MILLION}),
     "shape._slice": ((real(*MILLION),), {"index": (slice(0, 900), slice(None))}),
     "shape.flip_dims": ((real(*MILLION),), {"dims": (1,)}),

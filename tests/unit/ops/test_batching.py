@@ -6,7 +6,7 @@ import minigrad as mg
 from minigrad.ops.batching import along_dim, elementwise, over_dims, physical, rank, to_front, with_batch_shape
 from minigrad.ops.pointwise import add_row, sin
 from minigrad.ops.scan import _cumsum
-from minigrad.ops.shape import _view, sum_dims
+from minigrad.ops.shape import sum_dims, view_row
 
 
 @pytest.fixture
@@ -63,5 +63,5 @@ def test_along_dim_goes_one_up(x):
 
 
 def test_a_shape_gets_the_batch_in_front(x):
-    out, bdim = with_batch_shape(_view.op, 2, [x], [0], {"shape": (3, 1)})
+    out, bdim = with_batch_shape(view_row.op, 2, [x], [0], {"shape": (3, 1)})
     assert (out.shape, bdim) == ((2, 3, 1), 0)
