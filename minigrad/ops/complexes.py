@@ -14,6 +14,7 @@ from ..tensor import Tensor
 from ..views import strides_of
 from .batching import elementwise, same_bdim, to_front
 from .creation import zeros_like
+from .linalg import broadcast_shapes
 from .misc import storage_offset
 from .pointwise import conj, imag, real, sgn
 
@@ -29,7 +30,7 @@ _complex: OpFunction = row(
 
 
 def _joined(xp: Any, x0: Array, x1: Array) -> Array:
-    out = xp.empty((x0 + x1).shape, xp.result_type(x0, xp.complex64))
+    out = xp.empty(broadcast_shapes(x0.shape, x1.shape), xp.result_type(x0, xp.complex64))
     out.real, out.imag = x0, x1
     return out
 

@@ -30,11 +30,10 @@ def _kernel(xp: Any, x0: Array, x1: Array, order: float) -> Array:
     return norm_kernel(xp, d, order, (-1,), False, dtype_of(d))
 
 
-def _slopes(x0: Tensor, x1: Tensor, out: Tensor, order: float) -> Tensor:
-    """The derivative of each distance for x0, in a last dimension; that for x1 is its negative."""
+def _slopes(x0: Tensor, x1: Tensor, out: Tensor, order: float) -> tuple[Any, Tensor]:
+    """The derivative of each distance for x0, a factor and a vector in a last dimension; that for x1 is its negative."""
     d = unsqueeze(x0, -2) - unsqueeze(x1, -3)
-    each, weight = norm_slope(d, out, order, (d.ndim - 1,), False)
-    return weight if type(each) is int else weight * unsqueeze(each, -1)
+    return norm_slope(d, out, order, (d.ndim - 1,), False)
 
 
 def _sum(x: Tensor, dim: int) -> Any:
@@ -42,14 +41,16 @@ def _sum(x: Tensor, dim: int) -> Any:
 
 
 def _vjp(ct: Tensor, x0: Tensor, x1: Tensor, out: Tensor, needs: tuple[bool, ...], order: float) -> list[Any]:
-    g = unsqueeze(ct, -1) * _slopes(x0, x1, out, order)
+    each, weight = _slopes(x0, x1, out, order)
+    g = unsqueeze(ct * each, -1) * weight
     return [_sum(g, -2) if needs[0] else None, -_sum(g, -3) if needs[1] else None]
 
 
 def _jvp(dx: list[Any], x0: Tensor, x1: Tensor, out: Tensor, order: float) -> Any:
     d = -unsqueeze(dx[1], -3) if dx[0] is None else unsqueeze(dx[0], -2) if dx[1] is None else \
         unsqueeze(dx[0], -2) - unsqueeze(dx[1], -3)
-    return _sum(d * _slopes(x0, x1, out, order), -1)
+    each, weight = _slopes(x0, x1, out, order)
+    return _sum(d * weight, -1) * each
 
 
 _cdist: OpFunction = row("_cdist_forward", _kernel, saves=("x0", "x1", "out"), batch=aligned, fits=True, vjp=_vjp, jvp=_jvp,

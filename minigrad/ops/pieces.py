@@ -77,7 +77,8 @@ def _glu_kernel(xp: Any, x0: Array, dim: int) -> Array:
 def _glu_vjp(ct: Tensor, x0: Tensor, dim: int) -> Tensor:
     values, gates = _halves(x0, dim)
     open_ = sigmoid(gates)
-    return cat([ct * open_, ct * values * open_ * (1 - open_)], dim)
+    passed = ct * open_
+    return cat([passed, passed * values * (1 - open_)], dim)
 
 
 def _glu_jvp(dx: Tensor, x0: Tensor, dim: int) -> Tensor:

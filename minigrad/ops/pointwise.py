@@ -325,7 +325,7 @@ def _sign_kernel(xp: Any, x0: Array) -> Array:
     if x0.dtype.kind != "f":
         return (x0 != 0).astype(x0.dtype) if x0.dtype.kind in "bu" else xp.sign(x0)
     out = xp.asarray(xp.sign(x0))
-    out[xp.isnan(out)] = 0
+    xp.copyto(out, 0, where=xp.isnan(out))
     return out
 
 
