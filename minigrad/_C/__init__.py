@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..autograd.forward_ad import _fwd_mode, _is_fwd_grad_enabled
+from ..autograd.forward_ad import _is_fwd_grad_enabled, with_forward_mode
 from ..autograd.grad_mode import is_grad_enabled
 from ..graph.node import AccumulateGrad
 from ..graph.raw import SavedTensor
@@ -28,7 +28,7 @@ __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "_WeakTensorR
 
 def _set_fwd_grad_enabled(mode: bool) -> None:
     """Turn forward mode on or off, from here on.  Source: torch._C._set_fwd_grad_enabled."""
-    _STATE.set(_fwd_mode(current(), mode))
+    _STATE.set(with_forward_mode(current(), mode))
 
 
 class _WeakTensorRef:

@@ -187,7 +187,8 @@ def _forward_levels(state: State) -> Iterator[JvpInterpreter]:
     return (me for me in reversed(state.levels) if isinstance(me, JvpInterpreter))
 
 
-def _fwd_mode(state: State, mode: bool) -> State:
+def with_forward_mode(state: State, mode: bool) -> State:
+    """The state in which the innermost forward level pushes tangents, those below as it found them; or in which none does."""
     if not mode:
         return state._replace(forward_off=frozenset({None, *state.levels}))
     innermost = next(_forward_levels(state), None)
@@ -201,7 +202,7 @@ class _set_fwd_grad_enabled:  # noqa: N801  torch spells it so
     """
 
     def __init__(self, mode: bool) -> None:
-        self._scope = using(_fwd_mode(current(), mode))
+        self._scope = using(with_forward_mode(current(), mode))
         self._scope.__enter__()
 
     def __enter__(self) -> None:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def _enabled(state: State, mode: bool) -> State:
+def with_grad_mode(state: State, mode: bool) -> State:
+    """The state in which the innermost grad level records, and those below as it found them; or in which none does."""
     if not mode:
         return state._replace(grad_off=frozenset({None, *state.levels}))
     never = state.inference or frozenset()
@@ -50,7 +51,7 @@ class no_grad(Scope):  # noqa: N801  torch spells it so
         super().__init__()
 
     def inside(self, outside: State) -> State:
-        return _enabled(outside, self.mode)
+        return with_grad_mode(outside, self.mode)
 
 
 class enable_grad(no_grad):  # noqa: N801  torch spells it so
@@ -65,11 +66,11 @@ class set_grad_enabled(Scope):  # noqa: N801  torch spells it so
     def __init__(self, mode: bool) -> None:
         super().__init__()
         self.mode = bool(mode)
-        self._before = using(_enabled(current(), self.mode))
+        self._before = using(with_grad_mode(current(), self.mode))
         self._before.__enter__()
 
     def inside(self, outside: State) -> State:
-        return _enabled(outside, self.mode)
+        return with_grad_mode(outside, self.mode)
 
     def __enter__(self) -> None:
         """Nothing: it is in force since it was made."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..scope import Scope
 from ..state import State, current
-from .grad_mode import _enabled
+from .grad_mode import with_grad_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ class inference_mode(Scope):  # noqa: N801  torch spells it so
 
     def inside(self, outside: State) -> State:
         if not self.mode:
-            return _enabled(outside._replace(inference=None), mode=True)
+            return with_grad_mode(outside._replace(inference=None), mode=True)
         levels: frozenset[Any] = frozenset({None, *outside.levels})
         return outside._replace(grad_off=levels, inference=levels)
 

@@ -211,7 +211,7 @@ class _CachingTorchDispatchMode(_Numbering):
             return
         base = base_tensor(store.array, store.kind, store.array.shape, store)
         value = KeptValue(base, op, hooks)
-        if known:  # but, for what other hooks have given back, maybe not when the region outside runs again: it has counted it
+        if known:  # saved for the count: in memory that hooks gave back it may not be known when the region outside runs again
             return
         self.kept.values[number] = value
         tell(program.watchers, "policy", None, self.kept, (base, verdict.name, program.levels, value.packed))

@@ -172,6 +172,17 @@ def test_interpreters_name_no_op(module):
     assert taken == FROM_OPS[module]
 
 
+SHARED = {"_BatchNorm", "_Loss", "_WeightedLoss", "_is_fwd_grad_enabled",  # torch's names
+          "_STATE"}  # set for good by torch._C's setters
+"""Names with an underscore that another file takes."""
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_name_with_an_underscore_stays_in_its_file(module):
+    taken = {name for late in (False, True) for names in imports(module, late=late).values() for name in names}
+    assert {name for name in taken if name.startswith("_") and not name.startswith("__")} <= SHARED
+
+
 @pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("ops.") or m == "op"])
 def test_ops_and_rows_name_no_interpreter(module):
     for late in (False, True):

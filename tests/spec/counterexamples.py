@@ -65,8 +65,8 @@ def given_tangents_that_move():
 
 def one_forward_mode_for_all_levels():
     """Turning forward mode off turns it off for levels entered inside too."""
-    mode = forward_ad._fwd_mode
-    return replaced(forward_ad, _fwd_mode=lambda now, on: mode(now, on) if on else now._replace(forward_off=_Everything()))
+    mode = forward_ad.with_forward_mode
+    return replaced(forward_ad, with_forward_mode=lambda now, on: mode(now, on) if on else now._replace(forward_off=_Everything()))
 
 
 def primals_that_become_duals():
@@ -116,8 +116,8 @@ class _Everything(frozenset):
 
 def one_grad_mode_for_all_levels():
     """`no_grad` turns recording off everywhere, also for levels entered inside it."""
-    enabled = grad_mode._enabled
-    return replaced(grad_mode, _enabled=lambda now, mode: (
+    enabled = grad_mode.with_grad_mode
+    return replaced(grad_mode, with_grad_mode=lambda now, mode: (
         enabled(now, mode) if mode else now._replace(grad_off=_Everything())))
 
 
