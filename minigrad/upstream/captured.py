@@ -8,7 +8,6 @@ Upstream: closure conversion would find the same tensors before the region runs.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from threading import local
 from typing import TYPE_CHECKING, Any
 
@@ -35,14 +34,16 @@ program = _Program()
 """Whether what is called is called by the program: not where a tensor is taken apart, or another put in its place."""
 
 
-@contextmanager
-def bookkeeping() -> Iterator[None]:
+class bookkeeping:  # noqa: N801  a context, as torch's are
     """Call torch for our own purposes."""
-    before, program.runs = program.runs, False
-    try:
-        yield
-    finally:
-        program.runs = before
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before, program.runs = program.runs, False
+
+    def __exit__(self, *exc: object) -> None:
+        program.runs = self._before
 
 
 class Notes(TorchFunctionMode):

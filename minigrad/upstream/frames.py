@@ -12,8 +12,9 @@ Upstream: _CheckpointFrame and NOTE [Nestable Checkpoint] in torch/utils/checkpo
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from functools import partial
+from sys import maxsize
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -21,7 +22,7 @@ import torch
 from torch.utils.checkpoint import CheckpointError
 
 from .captured import Again, Notes, substitute
-from .effects import rerunning
+from .effects import next_hook, rerunning
 from .hooks import INPUTS, Entry, Hooks, Packed, check, entered
 from .layers import peel
 from .levels import Stack, below, depth, standing
@@ -124,6 +125,8 @@ class Frame(Hooks):
         self.slots: dict[int, list[ref[Slot]]] = {}
         self.closed = False
         """Whether the forward has ended: until then an inner backward may ask for a recomputation."""
+        self.hooks = range(next_hook(), maxsize)
+        """The numbers of the hooks that were registered meanwhile."""
         outside = entered()
         given = {id(x): x for x in leaves if isinstance(x, torch.Tensor)}
         arguments = {nr: Argument(x, substitute(x), outside) for nr, x in given.items()}
@@ -140,6 +143,7 @@ class Frame(Hooks):
                 return self.function(*args, **kwargs)
         finally:
             self.closed = True
+            self.hooks = range(self.hooks.start, next_hook())
         msg = "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception of the forward"
         raise RuntimeError(msg)
 
@@ -177,25 +181,27 @@ class Frame(Hooks):
             refill.finish()
 
     def _again(self, refill: Refill, bases: list[Iterator[torch.Tensor]]) -> None:
-        with ExitStack() as exits:
-            exits.enter_context(self.stack.entered())
-            exits.enter_context(rerunning())
+        with self.stack.entered(), rerunning(self.hooks):
             fresh = {id(x): x.fresh(b) for x, b in zip(self._arguments, bases, strict=True)}
-            notes = self.notes if self.stack.left else None
-            if notes is not None or self.tells_apart:
-                again = exits.enter_context(Again(notes))
-                for x in self._arguments:
-                    if (old := x.original()) is not None:
-                        again.fresh[old] = fresh[id(x)]
-            exits.enter_context(Entry(refill, alone=True))
-            exits.enter_context(self.settings.again or nullcontext())
-            values = tree_unflatten([fresh.get(id(x), x) for x in self._leaves], self._spec)
-            named = len(values) - len(self._names)
-            try:
-                self.function(*values[:named], **dict(zip(self._names, values[named:], strict=True)))
-            except (Stop, Exception):
-                if not refill.stopped:  # once it is, whatever arrives is Stop: TorchScript makes another exception of it
-                    raise
+            with self._standing(fresh), Entry(refill, alone=True), self.settings.again or nullcontext():
+                values = tree_unflatten([fresh.get(id(x), x) for x in self._leaves], self._spec)
+                named = len(values) - len(self._names)
+                try:
+                    self.function(*values[:named], **dict(zip(self._names, values[named:], strict=True)))
+                except (Stop, Exception):
+                    if not refill.stopped:  # once it is, whatever arrives is Stop: TorchScript makes another exception of it
+                        raise
+
+    def _standing(self, fresh: dict[int, torch.Tensor]) -> AbstractContextManager[Any]:
+        """Where tensors from outside may have lost a layer, what stands for them; so too where a region inside must know."""
+        notes = self.notes if self.stack.left else None
+        if notes is None and not self.tells_apart:
+            return nullcontext()
+        again = Again(notes)
+        for x in self._arguments:
+            if (old := x.original()) is not None:
+                again.fresh[old] = fresh[id(x)]
+        return again
 
 
 def enclosing() -> Iterator[Frame]:

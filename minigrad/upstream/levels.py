@@ -204,15 +204,17 @@ class Stack:
         """Enter levels like these, from the lowest ones, which are there."""
         grad_mode, forward_mode = torch.is_grad_enabled(), is_forward_mode()
         known, _known.levels = _known.levels, {n: one for n, one in _known.levels.items() if n <= floor}
-        with ExitStack() as exits:
-            exits.callback(setattr, _known, "levels", known)
-            exits.callback(torch.set_grad_enabled, grad_mode)
-            exits.callback(set_forward_mode, forward_mode)
-            if self.dual and not dual_level():
-                exits.enter_context(forward_ad.dual_level())
-            for enter, leave in self._again[floor:]:
-                enter()
-                exits.callback(leave)
-            set_forward_mode(self._forward_mode)
-            torch.set_grad_enabled(True)
-            yield
+        try:
+            with ExitStack() as exits:
+                if self.dual and not dual_level():
+                    exits.enter_context(forward_ad.dual_level())
+                for enter, leave in self._again[floor:]:
+                    enter()
+                    exits.callback(leave)
+                set_forward_mode(self._forward_mode)
+                torch.set_grad_enabled(True)
+                yield
+        finally:
+            set_forward_mode(forward_mode)
+            torch.set_grad_enabled(grad_mode)
+            _known.levels = known

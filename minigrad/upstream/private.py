@@ -59,6 +59,7 @@ TABLE = {
     "saved_tensor": ("_C._autograd._make_saved_tensor", "holds the edge of one level without the data: C++'s SavedVariable"),
     "accumulator": ("autograd.graph._get_grad_fn_or_grad_acc", "to keep the node of a leaf, to which its edge is weak"),
     "version": ("Tensor._version", "the version check of plain saving; read where it is used"),
+    "hooks_of": ("Tensor._backward_hooks.__get__", "to take off what a second run put on the tensors that stand for others"),
     "graph_task": ("_C._current_graph_task_id", "which backward run asks"),
     "graph_group": ("_C._get_graph_exec_group", "the GraphExecGroup whose runs count as one"),
     "engine": ("autograd.Variable._execution_engine", "queue_callback: to drop at its end what a run did not use"),

@@ -130,7 +130,7 @@ class Region:
     def __init__(self, frame: Frame, tree: Any, number: int, reads: Reads) -> None:
         self.number = number
         self.settings, self.thread = frame.settings, get_ident()
-        self._function, self._around, self._stack = frame.function, frame.around, frame.stack
+        self._function, self._around, self._stack, self._hooks = frame.function, frame.around, frame.stack, frame.hooks
         leaves, self._spec = tree_flatten(tree)
         self._leaves = [(reads.places[id(x)], None) if isinstance(x, torch.Tensor) else (None, x) for x in leaves]
         self._sources = reads.sources
@@ -182,12 +182,13 @@ class Region:
     def _again(self, parts: list[torch.Tensor], floor: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         with ExitStack() as exits:
             exits.enter_context(self._stack.entered(floor))
-            exits.enter_context(rerunning())
+            again = Again()
+            exits.enter_context(rerunning(self._hooks, again.fresh.values))
             with bookkeeping():
                 inputs = [self._input(x, floor) if flag else x for x, flag in zip(parts, self.flags, strict=True)]
                 given = iter([inputs[nr] for nr in self._numbers])
                 new = [build(given) for build in self._builds]
-            again = exits.enter_context(Again())
+            exits.enter_context(again)
             for source, x in zip(self._sources, new, strict=True):
                 if (old := source()) is not None:
                     again.fresh[old] = x

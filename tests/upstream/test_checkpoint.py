@@ -314,6 +314,88 @@ def test_a_region_that_reads_the_gradient_of_its_argument_reads_it_again():
     torch.testing.assert_close(program(checkpoint), program(lambda f, x: f(x)))
 
 
+def on_a_captured_tensor(x, w):
+    w.register_hook(lambda g: 2 * g)
+    return (x * w).sin()
+
+
+def on_a_captured_node(x, w):
+    w.grad_fn.register_hook(lambda inner, outer: (2 * inner[0],))
+    return (x * w).sin()
+
+
+def on_its_own_tensors(x, w):
+    y = x.sin()
+    y.register_hook(lambda g: 2 * g)
+    x.register_hook(lambda g: 3 * g)
+    return (y * w).sin()
+
+
+def before_an_inner_backward(x, w):
+    w.register_hook(lambda g: 2 * g)
+    return w * torch.autograd.grad((x * x * w).sin().sum(), w, create_graph=True)[0]
+
+
+def for_an_inner_backward_only(x, w):
+    with w.register_hook(lambda g: 2 * g):
+        return w * torch.autograd.grad((x * x * w).sin().sum(), w, create_graph=True)[0]
+
+
+@pytest.mark.parametrize("remat", ["first", "every"])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("f", [on_a_captured_tensor, on_a_captured_node, on_its_own_tensors, before_an_inner_backward,
+                               for_an_inner_backward_only])
+def test_a_hook_that_a_region_registers_is_registered_once(f, order, remat):
+    def program(wrap):
+        x, leaf = X.clone().requires_grad_(), T([0.5, 0.6]).requires_grad_()
+        w = leaf.cos()
+        y = wrap(lambda x: f(x, w), x.exp())
+        for _ in range(order):
+            y = sum(g.sum() for g in torch.autograd.grad(y.sum(), (x, leaf), create_graph=True))
+        return y
+
+    torch.testing.assert_close(program(lambda f, x: checkpoint(f, x, remat=remat)), program(lambda f, x: f(x)))
+
+
+def test_a_hook_on_the_node_of_an_argument_is_not_one_of_what_stands_for_it():
+    def f(x):
+        x.grad_fn.register_prehook(lambda outer: (2 * outer[0],))
+        return x.sin()
+
+    def program(wrap):
+        x = leaf()
+        first, = torch.autograd.grad(wrap(f, x.exp()).sum(), x, create_graph=True)
+        return torch.autograd.grad(first.sum(), x)[0]
+
+    torch.testing.assert_close(program(lambda f, x: checkpoint(f, x, remat="every")), program(lambda f, x: f(x)))
+
+
+@pytest.mark.parametrize("remat", ["first", "every"])
+def test_hooks_that_were_there_keep_their_order(remat):
+    w = T(2.0).requires_grad_()
+    w.register_hook(lambda g: g + 1)
+    y = checkpoint(lambda x: w.register_hook(lambda g: 3 * g) and (x * w).sin(), T(0.5).requires_grad_(), remat=remat)
+    w.register_hook(lambda g: g - 5)
+    for _ in range(2):
+        torch.testing.assert_close(torch.autograd.grad(y, w, retain_graph=True)[0], 3 * (0.5 * T(1.0).cos() + 1) - 5)
+
+
+@pytest.mark.parametrize("remat", ["first", "every"])
+def test_a_hook_that_a_region_registers_on_a_module_is_registered_once(remat):
+    net, x = torch.nn.Linear(2, 2, dtype=torch.float64), leaf()
+
+    def f(x):
+        net.register_forward_hook(lambda module, args, out: 2 * out)
+        return net(x).sin()
+
+    def plain(x):
+        return (2 * F.linear(x, net.weight, net.bias)).sin()
+
+    got = torch.autograd.grad(checkpoint(f, x, remat=remat).sum(), (x, net.weight))
+    torch.testing.assert_close(got, torch.autograd.grad(plain(x).sum(), (x, net.weight)))
+    torch.testing.assert_close(net(x), 2 * F.linear(x, net.weight, net.bias))
+
+
 @EVERYWHERE
 def test_a_function_can_ask_whether_it_runs_again(run):
     answers = []
