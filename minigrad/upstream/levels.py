@@ -38,11 +38,14 @@ from .private import (
     is_dead,
     is_forward_mode,
     is_functional,
+    is_wrapped,
     pop_layer,
     push_layer,
     set_forward_mode,
+    unwrapped,
     wrap_for_grad,
 )
+from .replaced import Replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -159,10 +162,57 @@ def dual() -> Dual:
 
 def tangent_of(x: torch.Tensor, depth: int) -> torch.Tensor | None:
     """The tangent of a tensor of a level, if it has one: none at a level of vmap or functionalize."""
-    if not dual_level() or is_batched(x) or is_functional(x):
+    if not dual_level() or is_batched(x) or is_functional(x) or _out_of_reach(x):
         return None
     with standing(depth), forward_mode_context(mode=True):  # an autograd.Function turns it off, and no tangent is to be seen
         return forward_ad.unpack_dual(x).tangent
+
+
+def _out_of_reach(x: torch.Tensor) -> bool:
+    """Whether torch can call nothing on it, and so has given it none: of levels that have exited it takes off one, not two."""
+    while is_wrapped(x) and not is_functional(x):
+        inner = unwrapped(x)
+        if is_dead(x) and is_dead(inner):
+            return True
+        x = inner
+    return False
+
+
+class _Joined(local):
+    entered: int | None = None
+    """How many levels of forward mode are entered in the one that is there; None: no more may be."""
+
+
+_joined = _Joined()
+
+
+@contextmanager
+def joining() -> Iterator[None]:
+    """Run what enters a level of forward mode while there is one, of which its tensors know nothing: it takes that one."""
+    before, _joined.entered = _joined.entered, 0
+    try:
+        with _ENTER, _EXIT:
+            yield
+    finally:
+        _joined.entered = before
+
+
+def _enter() -> int:
+    if _joined.entered is None:
+        return _ENTER.original()
+    _joined.entered += 1
+    return forward_ad._current_level
+
+
+def _exit(*, level: int | None = None) -> None:
+    if _joined.entered:
+        _joined.entered -= 1
+    else:
+        _EXIT.original(level=level)
+
+
+_ENTER = Replaced(forward_ad, "enter_dual_level", _enter)
+_EXIT = Replaced(forward_ad, "exit_dual_level", _exit)
 
 
 # ---------------------------------------------------------------- a stack like it
@@ -206,8 +256,8 @@ class Stack:
         known, _known.levels = _known.levels, {n: one for n, one in _known.levels.items() if n <= floor}
         try:
             with ExitStack() as exits:
-                if self.dual and not dual_level():
-                    exits.enter_context(forward_ad.dual_level())
+                if self.dual != dual_level():
+                    exits.enter_context(forward_ad.dual_level() if self.dual else joining())
                 for enter, leave in self._again[floor:]:
                     enter()
                     exits.callback(leave)

@@ -1,7 +1,8 @@
 """Functions of torch that are others while a region runs, and themselves again afterwards.
 
-Two things cannot be had in another way: transforms of torch.func that may begin inside of our hooks, and an inner backward that
-is run again without its effects.  Everything else is done through what torch offers.
+Three things cannot be had in another way: transforms of torch.func that may begin inside of our hooks; an inner backward, or
+the registration of a hook, that is run again without its effects; and a level of forward mode that is entered while there is
+one.  Everything else is done through what torch offers.
 """
 
 from __future__ import annotations

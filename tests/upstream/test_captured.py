@@ -101,6 +101,28 @@ def a_dual_tensor_whose_level_was_left(wrap):
 
 
 @program
+def by_an_inner_backward_in_a_dual_level_entered_inside(wrap):
+    x, c = leaf(X), leaf(V)
+
+    def f(x):
+        with fwd.dual_level():
+            y = (fwd.make_dual(x, V) * c).sin()
+            return torch.autograd.grad(fwd.unpack_dual(y).tangent.sum(), x, create_graph=True)[0].sin()
+
+    return torch.cat(torch.autograd.grad(wrap(f, x).sum(), (x, c)))
+
+
+@program
+def at_two_levels_that_exited_around_one_that_is_entered_again(wrap):
+    c = leaf(V)
+
+    def h(x):
+        return jvp(lambda z: wrap(lambda: grad(lambda q: ((q * z) ** 3 * c * x).sum())(z)), (x,), (V,))[1]
+
+    return torch.autograd.grad(grad(lambda x: h(x).sum())(X).sum(), c)[0]
+
+
+@program
 def a_tensor_of_an_outer_level_at_an_inner_one(wrap):
     def outer(x):
         c = x.cos()
