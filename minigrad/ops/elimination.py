@@ -1,6 +1,6 @@
 """A = P L U of arrays of matrices, by partial pivoting: L below the diagonal and U on and above it, in one array.
 
-On the host LAPACK's own where scipy is installed, 4 to 40 times as fast; else by halves of columns, so that most of the work is
+On the host LAPACK's own where scipy is installed, which is much faster; else by halves of columns, so that most of the work is
 products of matrices.  cupyx.scipy has it for one matrix only.
 
 Source: S. Toledo, Locality of reference in LU decomposition with partial pivoting, SIAM J. Matrix Anal. Appl. 18 (1997);

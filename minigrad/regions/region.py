@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 NOTHING = nullcontext()
+"""The context that does nothing; it remembers nothing either, so one serves all."""
 
 
 class Region:
