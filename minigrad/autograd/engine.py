@@ -20,7 +20,7 @@ from ..graph.edge import end_of
 from ..graph.node import done_before
 from ..ops.shape import sum_to
 from ..state import current, tell, using, watched
-from ..tensor import Tensor, alias, extra_of, like, storage_of
+from ..tensor import Tensor, alias, extra_of, like, next_number, storage_of
 from .accumulated import deposit
 
 if TYPE_CHECKING:
@@ -34,12 +34,14 @@ if TYPE_CHECKING:
 class Run:
     """What a program asks for at once; recomputed values live as long as it does. [NOTE recomputed-values-live-once]"""
 
-    __slots__ = ("__weakref__", "_tables")
+    __slots__ = ("__weakref__", "_tables", "second")
     owner: Interpreter | None = None
     partial = False
 
     def __init__(self) -> None:
         self._tables: dict[ref[Any], dict[Any, dict[int, Any]]] = {}
+        self.second: Any = None
+        """A region that was run again and is to be walked once more, before any other. [NOTE remat-every]"""
 
     def tables(self, frame: Any) -> dict[Any, dict[int, Any]]:
         """What was recomputed of a frame in this run and not handed out yet: of each level, by index; while the frame lives."""
@@ -129,12 +131,14 @@ class Walk(Run):
     """One backward of a level: what has arrived at each target, keyed by the target, or (target, nr) for later outputs."""
 
     __slots__ = ("accumulates", "arrived", "captured", "consumers", "create_graph", "edges", "nodes", "owner", "partial",
-                 "retain_graph", "special", "wanted")
+                 "retained", "special", "wanted")
 
     partial: bool
     """Whether a program, and not another backward, asked for the gradients of some inputs only."""
     consumers: dict[Tensor, int]
     """Of each leaf, how many edges are still to come: it accumulates as soon as there is none."""
+    retained: int
+    """The age up to which nodes stay as they are; 0, where all are released."""
     wanted: set[Any] | None
     """The targets on the way to what was asked for; None where all are."""
 
@@ -151,7 +155,7 @@ class Walk(Run):
         self.arrived: dict[Any, Any] = {}
         self.captured: dict[tuple[Any, int], Tensor] = {}
         self.create_graph = create_graph
-        self.retain_graph = retain_graph
+        self.retained = next_number() if retain_graph else 0
 
     def run(self, owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]) -> None:
         """Start from the roots and go, with the level recording or not."""
@@ -179,8 +183,8 @@ class Walk(Run):
 
     def go(self) -> None:
         """Run the nodes from the youngest to the oldest."""
-        arrived, wanted, special, create_graph, retain_graph = (
-            self.arrived, self.wanted, self.special, self.create_graph, self.retain_graph)
+        arrived, wanted, special, create_graph, retained = (
+            self.arrived, self.wanted, self.special, self.create_graph, self.retained)
         for leaf in [target for target in arrived if type(target) is Tensor and target not in self.consumers]:
             self.leaf(leaf)
         nodes = self.nodes
@@ -197,7 +201,7 @@ class Walk(Run):
                 grads = node.run(ct, wanted, create_graph)
                 if node.metas is not None:
                     grads = _fitted(grads, node.metas)
-                if not retain_graph:
+                if not retained or node.number > retained:
                     node.release()
             else:
                 grads = self._watched(node, ct)
@@ -218,7 +222,7 @@ class Walk(Run):
 
     def _straight(self, node: Node, ct: Tensor) -> tuple[Node, Tensor]:
         """Go down on arrays while each node leads to the next one alone: the node after, its cotangent. [NOTE fast-path]"""
-        nodes, arrived, special, retain_graph = self.nodes, self.arrived, self.special, self.retain_graph
+        nodes, arrived, special, retained = self.nodes, self.arrived, self.special, self.retained
         array = ct.value
         while node.hooks is None and node not in special and nodes:
             after = nodes[-1]
@@ -228,7 +232,7 @@ class Walk(Run):
             if new is None:
                 break
             array = new
-            if not retain_graph:
+            if not retained or node.number > retained:
                 node.release()
             node = nodes.pop()
         if array is ct.value:
@@ -270,7 +274,7 @@ class Walk(Run):
             grads = _fitted(grads, node.metas)
         if node.hooks is not None:
             grads = _post(node, grads, ct)
-        if not self.retain_graph:
+        if not self.retained or node.number > self.retained:
             node.release()
         return grads
 

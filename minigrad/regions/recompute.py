@@ -62,13 +62,17 @@ class Frame(Hooks):
     saves with the next hooks outside. [NOTE whose-saves]
     """
 
-    __slots__ = ("check", "debug", "early_stop", "function", "inputs", "levels", "log", "names", "region", "slots", "spec")
+    __slots__ = ("check", "debug", "early_stop", "function", "inputs", "levels", "log", "names", "of", "region", "slots",
+                 "spec")
     title = "checkpoint"
     numbered = True
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], state: State,
-                 region: Region, *, determinism_check: str, debug: bool, early_stop: bool, edges: bool = False) -> None:
+                 region: Region, *, determinism_check: str, debug: bool, early_stop: bool, edges: bool = False,
+                 of: Frame | None = None) -> None:
         super().__init__(state.hooks)
+        self.of = of
+        """The region that this is a backward of, at whatever order. [NOTE remat-every]"""
         self.function = function
         self.levels = state.levels
         self.region = region

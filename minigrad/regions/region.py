@@ -31,7 +31,7 @@ NOTHING = nullcontext()
 class Region:
     """One forward of a region: it is told of the random streams that are drawn from while it is among State.regions."""
 
-    __slots__ = ("_reruns", "around", "context", "draws", "ended")
+    __slots__ = ("around", "context", "draws", "ended", "reruns")
 
     def __init__(self, *, preserve_rng_state: bool, around: AbstractContextManager[Any] | None = None) -> None:
         state = current()
@@ -42,7 +42,8 @@ class Region:
         self.ended: int | None = None
         """The moment its forward ended; until then an inner backward may ask for a recomputation."""
         self.draws: dict[Any, Any] | None = {} if preserve_rng_state else None
-        self._reruns: list[tuple[int, int]] = []
+        self.reruns: list[tuple[int, int]] = []
+        """When it ran again: what was written to then is its own business."""
 
     def drawn(self, generator: Any, place: tuple[int, int]) -> None:
         """A generator that stands at `place` is about to be drawn from."""
@@ -76,13 +77,13 @@ class Region:
         try:
             return self.context.copy().run(inside)
         finally:
-            if WRITES.latest > began:  # what it wrote to is its own business
-                self._reruns.append((began, next_number()))
+            if WRITES.latest > began:
+                self.reruns.append((began, next_number()))
 
     def outdates(self, store: Storage, began: int) -> bool:
         """Whether somebody else wrote to that memory between the forward and the recomputation that began then."""
         moment = store.last_write
-        return self.ended is not None and self.ended < moment < began and not any(a < moment < b for a, b in self._reruns)
+        return self.ended is not None and self.ended < moment < began and not any(a < moment < b for a, b in self.reruns)
 
 
 class Reader(Watcher):

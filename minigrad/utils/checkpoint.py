@@ -48,8 +48,8 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
     create_selective_checkpoint_contexts a policy says what is kept. [NOTE selective-policies]
     early_stop: stop as soon as all that is needed is there; use_reentrant: torch's first variant, with its limits.
     remat: "first" keeps what the region's backward saves, "every" makes that backward a region too: at order k the inputs
-    and k cotangents are kept, and the function has run k + 1 times, oftener where inputs depend on one another.
-    [NOTE remat-every]
+    and k cotangents are kept, and the function has run k + 1 times, oftener where a backward comes to other regions before it
+    has done with this one. [NOTE remat-every]
     Raises CheckpointError, in the backward, where the second run differs or reads what was modified meanwhile.
     Source: torch.utils.checkpoint.checkpoint.
     """

@@ -508,10 +508,10 @@ def recorded_nodes_cut_into_regions():
     """The nodes of the first run are not recorded again: the region's backward walks them, and takes what they saved."""
     cut = remat._cut
 
-    def _cut(frame, owner, out, began):
+    def _cut(frame, owner, out, began, given):
         ends = remat._ends(out, owner, began)
         edges = remat._edges(ends)
-        cut(frame, owner, out, began)
+        cut(frame, owner, out, began, given)
         if ends and isinstance(ends[0].node, _Recorded):
             ends[0].node.recorded = edges, began
 
@@ -526,21 +526,23 @@ def recorded_nodes_cut_into_regions():
             return [walk.arrived.get((target, nr) if nr else target) for target, nr in asked]
         return back
 
-    def noted(*args):
-        made.append(_Recorded(*args))
-        return made[-1]
+    class Noted(_Recorded):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
 
     made = []
-    with replaced(remat, _cut=_cut, RegionNode=noted, _backward=backward):
+    with replaced(remat, _cut=_cut, RegionNode=Noted, _backward=backward):
         yield
 
 
 def walks_that_leave_the_region():
     """The walk of a region's backward does not end where the region began, but goes on to the leaves."""
     def further(roots, *fixed, since=0):
+        inside.append(engine.reachable(roots, *fixed, since=since)[0])
         return engine.reachable(roots, *fixed)
-    border = remat._border
-    return replaced(remat, reachable=further, _border=lambda nodes, began: border([n for n in nodes if n.number > began], began))
+    border, inside = remat._border, []
+    return replaced(remat, reachable=further, _border=lambda nodes: border(inside.pop()))
 
 
 def second_runs_that_may_save_more():
@@ -551,6 +553,20 @@ def second_runs_that_may_save_more():
 def second_runs_that_keep_for_every_level():
     """In a second run the levels below keep their saves too, instead of saving with the region that the backward is."""
     return replaced(remat.Recording, manager=lambda self, owner: self if owner is self.level else None)
+
+
+def second_runs_for_one_node_each():
+    """Each node of a region has it run again, also where the walk comes to the next one at once."""
+    return replaced(remat, _comes_next=lambda region, walk: False)
+
+
+def second_runs_that_stay_to_the_end():
+    """A region that was run again stays until the backward ends, whatever regions come in between."""
+    def second(frame):
+        region = frame.of or frame
+        return stayed.setdefault(state.current().run, {}).setdefault(region, remat.SecondRun(region))
+    stayed = WeakKeyDictionary()
+    return replaced(remat, _second=second, _comes_next=lambda region, walk: True)
 
 
 # ---------------------------------------------------------------- fast paths

@@ -983,6 +983,44 @@ def test_second_runs_that_keep_for_every_level_hold_the_whole_region_to_the_end(
         assert alive_at_the_end() == 5
 
 
+def between_sines(*bodies):
+    """A chain of regions, between other ops."""
+    def program(x):
+        x = mg.sin(x)
+        for body in bodies:
+            x = every(body)(x)
+        return mg.sin(x)
+    return program
+
+
+def runs_of(count, order):
+    bodies = [Counted(mg.sin) for _ in range(count)]
+    nth(order, between_sines(*bodies))(t(0.7))
+    return [body.calls for body in bodies]
+
+
+def test_second_runs_for_one_node_each_are_twice_as_many_at_each_order():
+    """[NOTE remat-every] C11: one region, at orders 0 to 4."""
+    assert [runs_of(1, order) for order in range(5)] == [[1], [2], [3], [4], [5]]
+    with broken.second_runs_for_one_node_each():
+        assert [runs_of(1, order) for order in range(5)] == [[1], [2], [4], [8], [16]]
+
+
+def test_second_runs_that_stay_to_the_end_are_one_an_order_and_hold_every_region(no_gc):
+    """[NOTE remat-every] C11: by how many arrays the peak of a second derivative grows from four regions of 30 ops to eight."""
+    def peak(count):
+        sim.reset_peak_memory_stats()
+        before = sim.memory_allocated()
+        x = mg.linspace(0.3, 0.8, 50, dtype=mg.float64).to("sim")
+        f = between_sines(*[chain(30)] * count)
+        grad(lambda x: grad(lambda x: f(x).sum())(x).sum())(x)
+        return (sim.max_memory_allocated() - before) // x.nbytes
+
+    assert runs_of(4, 2) == [4, 4, 4, 3] and peak(8) - peak(4) == 8          # their inputs, and cotangents
+    with broken.second_runs_that_stay_to_the_end():
+        assert runs_of(4, 2) == [3, 3, 3, 3] and peak(8) - peak(4) == 128
+
+
 # ---------------------------------------------------------------- save_on_cpu
 def gradients_and_copies(f, *data):
     """The gradients of sum(f(*tensors on sim)) under save_on_cpu, and the number of host copies."""

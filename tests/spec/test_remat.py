@@ -55,6 +55,19 @@ def test_a_program_means_the_plain_program(wrap, body, transform):
     assert derive(WRAPS[wrap](BODIES[body]))(x).tolist() == pytest.approx(plain.tolist(), rel=1e-12)
 
 
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("wrap", [every, lambda f: every(lambda x: mg.sin(every(f)(mg.exp(x))))], ids=["one", "nested"])
+def test_a_region_between_other_ops_means_the_plain_program(wrap, body, transform):
+    """[NOTE remat-every] C11: its nodes share a second run there."""
+    def between(f):
+        return lambda x: mg.cos(f(mg.sin(x))) * x
+    derive, x = TRANSFORMS[transform], t(0.7)
+    with set_checkpoint_remat("first"):
+        plain = derive(between(wrap(BODIES[body])))(x)
+    assert derive(between(wrap(BODIES[body])))(x).tolist() == pytest.approx(plain.tolist(), rel=1e-12)
+
+
 @pytest.mark.parametrize("transform", ["grad grad", "vmap grad grad", "jvp grad", "jacfwd jacrev", "autograd.grad of grad"])
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_it_means_the_same_wherever_the_region_stands(wrap, transform):
@@ -214,6 +227,21 @@ def test_nothing_of_the_region_is_alive_between_its_runs(no_gc):
     assert alive.count() == 0 and len(alive.refs) == 18 and gg.requires_grad
 
 
+def test_a_second_run_is_gone_when_its_last_node_in_a_row_has_been_walked(no_gc):
+    """[NOTE remat-every] C11: what is alive of it when the walk comes to what its input was made of."""
+    alive, found, x = Alive(), [], t(0.7, requires_grad=True)
+
+    def body(x):
+        for _ in range(6):
+            x = alive.see(mg.sin(x))
+        return x
+    h = mg.sin(x)
+    (g,) = mg.autograd.grad(mg.sin(every(body)(h)), x, create_graph=True)
+    h.register_hook(lambda g: found.append(alive.count()))
+    mg.autograd.grad(g, x)
+    assert found == [0] and len(alive.refs) == 18
+
+
 def test_save_on_cpu_around_copies_the_inputs_and_the_cotangents():
     """[NOTE remat-every] C11 O1."""
     x = t([0.3, 0.7]).to("sim").requires_grad_()
@@ -235,6 +263,49 @@ def test_the_function_has_run_once_more_at_each_order(order):
     assert f.calls == order + 1
 
 
+def product(x, y, z=1.0):
+    return mg.sin(x) * y * z
+
+
+def captures(x, region):
+    c = mg.sin(x)
+    return region(lambda x: mg.sin(x) * c)(x)
+
+
+ONE_REGION = {
+    "unrelated inputs": (lambda x, region: region(product)(x, 2.0), [1, 2, 3, 4]),
+    "two related inputs": (lambda x, region: region(product)(x, mg.sin(x)), [2, 5, 11, 22]),
+    "three related inputs": (lambda x, region: region(product)(x, mg.sin(x), mg.exp(x)), [3, 7, 15, 29]),
+    "a captured tensor made of an input": (captures, [1, 4, 10, 21]),
+    "ops before": (lambda x, region: region(sin_sin)(mg.sin(x)), [2, 5, 11, 22]),
+    "ops after": (lambda x, region: mg.sin(region(sin_sin)(x)), [2, 4, 8, 16]),
+    "a region inside": (lambda x, region: mg.sin(region(lambda x: mg.sin(every(sin_sin)(x)))(mg.sin(x))), [3, 7, 16, 34]),
+}
+"""What else is in a program of one region, and the arrays kept for orders 0 to 3."""
+
+
+@pytest.mark.parametrize("program", ONE_REGION)
+def test_a_region_runs_once_more_at_each_order_wherever_its_values_go(program):
+    """[NOTE remat-every] C11: whatever nodes of it a backward comes to, one second run serves them all."""
+    f, x = ONE_REGION[program][0], t(0.7)
+    for order in range(5):
+        bodies = []
+
+        def region(body, bodies=bodies):
+            bodies.append(Counted(body))
+            return every(bodies[-1])
+        value = nth(order, lambda x, region=region: f(x, region))(x).item()
+        assert [body.calls for body in bodies] == [order + 1]
+        assert value == pytest.approx(nth(order, lambda x: f(x, lambda body: body))(x).item(), rel=1e-12)
+
+
+@pytest.mark.parametrize("program", ONE_REGION)
+def test_a_second_run_for_several_nodes_keeps_no_more_between_backwards(program):
+    """[NOTE remat-every] C11: what each of them kept when it had a run of its own."""
+    f, kept = ONE_REGION[program]
+    assert arrays_kept(lambda x: f(x, every), 3) == kept
+
+
 def test_level_0_obeys_the_same_law():
     """[NOTE remat-every] C11: with create_graph the region's backward is a region of the same level."""
     f, x, runs = Counted(sin_sin), t(0.7, requires_grad=True), []
@@ -243,6 +314,21 @@ def test_level_0_obeys_the_same_law():
         runs.append(f.calls)
         (y,) = mg.autograd.grad(y, x, create_graph=True)
     assert [*runs, f.calls] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("program", ONE_REGION)
+def test_level_0_obeys_the_same_law_wherever_the_values_go(program):
+    """[NOTE remat-every] C11."""
+    bodies, x = [], t(0.7, requires_grad=True)
+
+    def region(body):
+        bodies.append(Counted(body))
+        return every(bodies[-1])
+    y = ONE_REGION[program][0](x, region)
+    for order in range(1, 4):
+        (y,) = mg.autograd.grad(y, x, create_graph=True)
+        assert [body.calls for body in bodies] == [order + 1]
+    assert y.item() == pytest.approx(nth(3, lambda x: ONE_REGION[program][0](x, lambda body: body))(t(0.7)).item(), rel=1e-12)
 
 
 @pytest.mark.parametrize(("derive", "runs"), [
@@ -266,6 +352,14 @@ def test_regions_nested_k_deep_run_their_body_as_often_as_there_are_ways_down(de
         region = every(region)
     nth(order, region)(t(0.7))
     assert f.calls == math.comb(depth + order, order)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_a_region_in_a_region_runs_once_more_for_each_walk_of_the_one_around(order):
+    """[NOTE remat-every] C11: a node of order a is walked at a levels, of which each runs what is inside again."""
+    outer, inner = Counted(lambda x: mg.sin(every(inner)(mg.sin(x)))), Counted(sin_sin)
+    nth(order, lambda x: mg.sin(every(outer)(mg.sin(x))))(t(0.7))
+    assert (outer.calls, inner.calls) == (order + 1, order + 1 + order * 2 ** (order - 1))
 
 
 @pytest.mark.parametrize("layers", [5, 10, 20])
@@ -597,7 +691,7 @@ def test_no_cycle_is_made_at_any_order(fails):
             if fails and len(runs) == 3:
                 raise KeyError
             return sin_sin(x)
-        y = every(region)(x)
+        y = mg.sin(every(region)(mg.sin(x)))
         (g,) = mg.autograd.grad(y, x, create_graph=True)
         try:
             mg.autograd.grad(g, x, create_graph=True)
