@@ -60,7 +60,8 @@ def checkpoint(
         early_stop: stop a recomputation as soon as all that is needed is there
         preserve_rng_state: draw the same random numbers when it runs again
         remat: "first" keeps what the backward of the region saves, "every" makes that backward a region too: of order k the
-            inputs and k cotangents are kept, and the function has run k + 1 times
+            inputs and k cotangents are kept, and the function has run k + 1 times, up to 2 ** k where its value or its
+            gradient goes on to other ops: once for each node that stands for the region
         **kwargs: more arguments, treated alike
 
     Raises:

@@ -83,6 +83,25 @@ def test_a_region_has_run_once_more_at_each_order(order):
     assert f.calls == 1 + order
 
 
+PROGRAMS = {
+    "the region alone": (lambda x, region: region(x, 2.0), lambda k: k + 1),
+    "ops before": (lambda x, region: region(x.exp(), 2.0), lambda k: 1 + 2 ** (k - 1)),
+    "an input made of another": (lambda x, region: region(x, x.exp()), lambda k: 1 + 2 ** (k - 1)),
+    "ops on both sides": (lambda x, region: region(x.exp(), 2.0).sin(), lambda k: 2 ** k),
+}
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_region_runs_again_for_each_node_that_stands_for_it(program, order):
+    """Where its value or its gradient is used, the next order has a node more; in the core they share a second run."""
+    f, runs = PROGRAMS[program]
+    body = Counted(lambda x, y: x.sin() * y)
+    got = nth(order, lambda x: f(x, lambda x, y: every(body, x, y)))(X)
+    torch.testing.assert_close(got, nth(order, lambda x: f(x, lambda x, y: x.sin() * y))(X), rtol=1e-12, atol=1e-12)
+    assert body.calls == runs(order)
+
+
 @pytest.mark.parametrize(("depth", "order", "runs"), [(2, 1, 3), (2, 2, 6), (3, 2, 10)])
 def test_nested_regions_run_their_body_as_often_as_in_the_core(depth, order, runs):
     """binomial(depth + order, order)."""
