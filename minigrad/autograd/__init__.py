@@ -98,8 +98,9 @@ def grad(outputs: End | Sequence[End], inputs: End | Sequence[End], grad_outputs
         found = gradients(ys, xs, cts, retain_graph=keep, create_graph=create_graph)
         if materialize_grads:
             return tuple([zeros_for(x, create_graph=create_graph) if g is None else g for g, x in zip(found, xs, strict=True)])
-        if not allow_unused and None in found:
-            raise unused(xs[found.index(None)])
+        unused_ones = [x for x, g in zip(xs, found, strict=True) if g is None]  # `None in found` compares, which is an op
+        if unused_ones and not allow_unused:
+            raise unused(unused_ones[0])
         return tuple(found)
 
     if not is_grads_batched:

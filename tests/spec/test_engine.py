@@ -12,6 +12,7 @@ import torch
 import minigrad as mg
 from minigrad.errors import UsageError
 from minigrad.func import grad, vmap
+from minigrad.utils._python_dispatch import TorchDispatchMode
 from tests.spec.instruments import chain, nth, sin_sin, t
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")  # torch's, about its own cycle
@@ -166,6 +167,21 @@ def test_an_input_that_was_not_used_is_an_error_or_none_or_zeros():
         return (lib.autograd.grad(y, [x, z], allow_unused=True, retain_graph=True),
                 lib.autograd.grad(y, [x, z], materialize_grads=True))
     agree(program)
+
+
+def test_a_backward_asks_for_no_op_that_its_nodes_do_not():
+    seen = []
+
+    class Sees(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    x, ct = leaf(mg, 1.0, 2.0), mg.ones(2, dtype=mg.float64)
+    y = x.sin()
+    with Sees():
+        mg.autograd.grad(y, x, ct)
+    assert seen == ["cos", "mul"]
 
 
 def test_batched_cotangents_give_a_jacobian():
