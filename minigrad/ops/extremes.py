@@ -42,10 +42,6 @@ class MinMax(NamedTuple):
 
 
 # ---------------------------------------------------------------- shared by what equals the result
-def _equal(x: Tensor, out: Tensor) -> Tensor:
-    return x == out
-
-
 def _alike(xp: Any, x0: Array, x1: Array) -> Array:
     """Equal, or nan both."""
     return (x0 == x1) | (xp.isnan(x0) > ~xp.isnan(x1))  # where the second is one number, & takes 20 times as long as >
@@ -55,8 +51,9 @@ the_same = row("equal_or_nan", _alike, vjp=None, jvp=None, batch=elementwise, pr
                 doc="What torch means where it takes one extreme of all elements.")
 
 
-def _shares(ties_of: Callable[[Tensor, Tensor], Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """The vjp and the jvp of an extreme: the elements that `ties_of` finds in it have equal shares."""
+def _shares(ties_of: Callable[[Tensor, Tensor], Tensor],
+            give: Callable[[Tensor, Tensor], Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """The vjp and the jvp of an extreme: the elements that `ties_of` finds in it are given equal shares."""
     def ties(x: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> tuple[Tensor, Tensor]:
         """Which elements they are, and how many."""
         found = ties_of(x, kept(out, x.shape, dims, keepdim))
@@ -64,8 +61,7 @@ def _shares(ties_of: Callable[[Tensor, Tensor], Tensor]) -> tuple[Callable[..., 
 
     def pull_shares(ct: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         found, n = ties(x0, out, dims, keepdim)
-        share = kept(ct / n, x0.shape, dims, keepdim)
-        return choose(found, share, share * 0)  # type: ignore[no-any-return]
+        return give(found, kept(ct / n, x0.shape, dims, keepdim))
 
     def push_shares(dx: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         found, n = ties(x0, out, dims, keepdim)
@@ -73,14 +69,20 @@ def _shares(ties_of: Callable[[Tensor, Tensor], Tensor]) -> tuple[Callable[..., 
     return pull_shares, push_shares
 
 
-_pull_shares, _push_shares = _shares(_equal)
+_OVER_DIMS = _shares(lambda x, out: x == out, lambda found, share: found * share)
+"""Of an extreme over dimensions, where torch multiplies by the mask: a share that is no finite number is nan elsewhere."""
+_OF_ALL = _shares(lambda x, out: the_same(x, out), lambda found, share: choose(found, share, 0))
 
 
-def extreme_row(name: str, kernel: Callable[..., Any], ties_of: Callable[[Tensor, Tensor], Tensor], *,
-             node: str | None = None) -> OpFunction:
-    """A row of the extreme over dimensions; `ties_of` says which elements are one, and these share the gradient."""
-    pull_shares, push_shares = _shares(ties_of)
+def _extreme_row(name: str, kernel: Callable[..., Any], shares: tuple[Callable[..., Tensor], Callable[..., Tensor]], *,
+                 node: str | None = None) -> OpFunction:
+    pull_shares, push_shares = shares
     return row(name, kernel, saves=("x0", "out"), batch=over_dims, node=node, vjp=(pull_shares,), jvp=(push_shares,))
+
+
+def extreme_of_all(name: str, kernel: Callable[..., Any], *, node: str | None = None) -> OpFunction:
+    """A row of one element of all; those that equal it, or are nan as it is, share the gradient."""
+    return _extreme_row(name, kernel, _OF_ALL, node=node)
 
 
 def _median_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
@@ -103,15 +105,15 @@ def _min_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     return x0.min(axis=dims, keepdims=keepdim)
 
 
-_amax = extreme_row("amax", _max_kernel, _equal)
-_amin = extreme_row("amin", _min_kernel, _equal)
-_max_all = extreme_row("max", _max_kernel, the_same, node="MaxBackward1")
-_min_all = extreme_row("min", _min_kernel, the_same, node="MinBackward1")
-_median_all = extreme_row("median", _median_kernel, the_same)
+_amax = _extreme_row("amax", _max_kernel, _OVER_DIMS)
+_amin = _extreme_row("amin", _min_kernel, _OVER_DIMS)
+_max_all = extreme_of_all("max", _max_kernel, node="MaxBackward1")
+_min_all = extreme_of_all("min", _min_kernel, node="MinBackward1")
+_median_all = extreme_of_all("median", _median_kernel)
 
 
 def _aminmax_vjp(ct: list[Any], x0: Tensor, out0: Tensor, out1: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    parts = [_pull_shares(c, x0, out, dims, keepdim)
+    parts = [_OVER_DIMS[0](c, x0, out, dims, keepdim)
              for c, out in zip(ct, (out0, out1), strict=True) if c is not None]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
@@ -120,7 +122,7 @@ _aminmax: OpFunction = row(
     "aminmax", lambda xp, x0, dims, keepdim: (x0.min(axis=dims, keepdims=keepdim), x0.max(axis=dims, keepdims=keepdim)),
     saves=("x0", "out0", "out1"), outs=2, batch=over_dims, vjp=(_aminmax_vjp,),
     jvp=lambda dx, x0, out0, out1, dims, keepdim: tuple(
-        _push_shares(dx[0], x0, out, dims, keepdim) for out in (out0, out1)))
+        _OVER_DIMS[1](dx[0], x0, out, dims, keepdim) for out in (out0, out1)))
 
 
 # ---------------------------------------------------------------- one element chosen, along one dimension
@@ -159,15 +161,15 @@ def _first(x: Any, dim: int, k: int) -> Any:
     return x[(*[slice(None)] * dim, slice(k))].copy()  # the rest is not kept
 
 
-def _smallest(xp: Any, x: Any, dim: int, k: int) -> Any:
+def smallest(xp: Any, x: Any, dim: int, k: int) -> Any:
     """The k-th smallest, counted from 1; nan is the largest."""
     return xp.partition(x, k - 1, axis=dim)[(*[slice(None)] * dim, slice(k - 1, k))]
 
 
-def _nth(xp: Any, x: Any, dim: int, k: int) -> Any:
+def nth(xp: Any, x: Any, dim: int, k: int) -> Any:
     """Where that is; of equal elements, the one that comes to place k in the order."""
-    value = _smallest(xp, x, dim, k)
-    found = _alike(xp, x, value)
+    value = smallest(xp, x, dim, k)
+    found = x == value
     if xp.count_nonzero(found) == value.size:
         return xp.argmax(found, axis=dim, keepdims=True)
     return sort_order(xp, x, dim, descending=False)[(*[slice(None)] * dim, slice(k - 1, k))].copy()
@@ -176,12 +178,12 @@ def _nth(xp: Any, x: Any, dim: int, k: int) -> Any:
 def _middle(xp: Any, x: Any, dim: int) -> Any:
     """The lower of the two in the middle; nan where there is a nan."""
     top = x.max(axis=dim, keepdims=True)
-    return xp.where(xp.isnan(top), top, _smallest(xp, x, dim, (x.shape[dim] + 1) // 2))
+    return xp.where(xp.isnan(top), top, smallest(xp, x, dim, (x.shape[dim] + 1) // 2))
 
 
-def median_index(xp: Any, x: Any, dim: int) -> Any:
+def _median_index(xp: Any, x: Any, dim: int) -> Any:
     """Where that is."""
-    middle = _nth(xp, x, dim, (x.shape[dim] + 1) // 2)
+    middle = nth(xp, x, dim, (x.shape[dim] + 1) // 2)
     lost = xp.isnan(x)
     return xp.where(xp.any(lost, axis=dim, keepdims=True), xp.argmax(lost, axis=dim, keepdims=True), middle)
 
@@ -198,8 +200,8 @@ def _top(xp: Any, x: Any, dim: int, k: int, largest: bool) -> Any:
 
 _max = choice_row("max", lambda xp, x, dim: xp.argmax(x, axis=dim, keepdims=True))
 _min = choice_row("min", lambda xp, x, dim: xp.argmin(x, axis=dim, keepdims=True))
-_median = choice_row("median", median_index, node="MedianBackward1")
-_kthvalue = choice_row("kthvalue", _nth)
+_median = choice_row("median", _median_index, node="MedianBackward1")
+_kthvalue = choice_row("kthvalue", nth)
 _sort = choice_row("sort", sort_order)
 _topk = choice_row("topk", _top)
 

@@ -16,13 +16,13 @@ from .extremes import (
     Chosen,
     choice_row,
     chosen_along,
-    extreme_row,
-    median_index,
+    extreme_of_all,
     not_empty,
+    nth,
     of_flat,
+    smallest,
     sort,
     sort_order,
-    the_same,
 )
 from .gather import gather, index_add, index_copy
 from .indexing import masked_fill
@@ -54,18 +54,24 @@ def _nanmedian_index(xp: Any, x: Array, dim: int) -> Array:
     """The lower of the two in the middle of what is not nan."""
     lost = xp.isnan(x)
     if not lost.any():
-        return median_index(xp, x, dim)
+        return nth(xp, x, dim, (x.shape[dim] + 1) // 2)
     count = (~lost).sum(axis=dim, keepdims=True)
     return xp.take_along_axis(sort_order(xp, x, dim, descending=False), xp.maximum(count - 1, 0) // 2, dim)
 
 
+def _nanmedian_value(xp: Any, x: Array, dim: int) -> Array:
+    if not xp.isnan(x).any():
+        return smallest(xp, x, dim, (x.shape[dim] + 1) // 2)
+    return xp.take_along_axis(x, _nanmedian_index(xp, x, dim), dim)
+
+
 def _nanmedian_kernel(xp: Any, x0: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
-    return of_flat(xp, lambda xp, x, dim: xp.take_along_axis(x, _nanmedian_index(xp, x, dim), dim), x0, dims, keepdim=keepdim)
+    return of_flat(xp, _nanmedian_value, x0, dims, keepdim=keepdim)
 
 
 _mode = choice_row("mode", _mode_index)
 _nanmedian = choice_row("nanmedian", _nanmedian_index, node="NanmedianBackward1")
-_nanmedian_all = extreme_row("nanmedian", _nanmedian_kernel, the_same)
+_nanmedian_all = extreme_of_all("nanmedian", _nanmedian_kernel)
 
 
 def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Chosen:
