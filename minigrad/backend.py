@@ -28,7 +28,7 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minigrad\.")
 Array = Any
 NUMPY_DTYPE = {d: numpy.dtype(d.name) for d in dtypes.ALL}
 HOST_ARRAY, HOST_SCALAR = numpy.ndarray, numpy.generic
-host_array = numpy.asarray
+host_array, host_type = numpy.asarray, numpy.result_type
 
 
 QUEUED: set[Any] = set()

@@ -22,7 +22,7 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, share_memory
+from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, host_type, share_memory
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, Refusal, UsageError
 from .graph.plan import Plan
@@ -425,12 +425,18 @@ def _promoted(op: Op, args: tuple[Any, ...], state: State, on: Device) -> list[A
     for x in numbers:
         if type(x) is Tensor:
             value = _value(x, on)
-            arrays.append(value if x.dtype is common else on.kernel(_astype)(value, target))
+            arrays.append(value if x.dtype is common or _casts(op, shaped + zero_dim, target)
+                          else on.kernel(_astype)(value, target))
         elif common.category < FLOAT or isinstance(x, bool):  # an int that does not fit wraps round, as in torch
             arrays.append(on.xp.asarray(x).astype(target))
         else:
             arrays.append(x)
     return arrays
+
+
+def _casts(op: Op, given: list[dtype], target: Any) -> bool:
+    """Whether the kernel is a ufunc that comes to the type by itself: it casts piece by piece, without an array for it."""
+    return isinstance(op.kernel, str) and host_type(*[NUMPY_DTYPE[d] for d in given]) == target
 
 
 def _astype(xp: Any, array: Array, target: Any) -> Array:
