@@ -31,7 +31,7 @@ def mark(x: Tensor) -> None:
     if key not in _KINDS:
         if len(_KINDS) > _MANY:  # levels come and go
             _KINDS.clear()
-        kind = _KINDS[key] = Kind(x.kind.dtype, x.kind.device, fast=False)
+        kind = _KINDS[key] = Kind(x.kind.dtype, x.kind.device, bare=False)
         kind.inference = levels
     if x.store is None:
         x.store = new_storage(x.value, x.kind)
@@ -45,7 +45,7 @@ def retyped(kind: Kind, d: dtype) -> Kind:
         return kind
     found = kind_of(d, kind.device)
     if kind.inference is not None:
-        found = Kind(d, kind.device, fast=False)
+        found = Kind(d, kind.device, bare=False)
         found.inference = kind.inference
     return found
 

@@ -18,24 +18,25 @@ if TYPE_CHECKING:
 class Kind:
     """A dtype on a device; there is one object for each, so that one `is` compares both. [NOTE fast-path]"""
 
-    __slots__ = ("above", "device", "dtype", "fast", "inference")
+    __slots__ = ("above", "complex", "device", "dtype", "fast", "inference")
 
     above: Kind
-    """The kind of a wrapper around such a tensor: the same, and never fast."""
+    """The kind of a wrapper around such a tensor: the same, and not bare."""
 
-    def __init__(self, d: dtype, device: Device, *, fast: bool) -> None:
+    def __init__(self, d: dtype, device: Device, *, bare: bool) -> None:
         self.dtype = d
         self.device = device
-        self.fast = fast
+        self.fast = bare and d.is_floating_point
+        self.complex = bare and d.is_complex
         self.inference: frozenset[Any] | None = None
-        self.above = Kind(d, device, fast=False) if fast else self
+        self.above = Kind(d, device, bare=False) if bare else self
 
 
 def kind_of(d: dtype, device: Device) -> Kind:
-    """The kind of base tensors of that dtype on that device; floating ones on the host take the fast path."""
+    """The kind of base tensors of that dtype on that device; on the host they are bare, and floats take the fast path."""
     found = _KINDS.get((d, device))
     if found is None:
-        found = _KINDS[d, device] = Kind(d, device, fast=device is CPU and d.is_floating_point)
+        found = _KINDS[d, device] = Kind(d, device, bare=device is CPU)
     return found
 
 

@@ -21,7 +21,8 @@ UNARY = 0b11
 class Plan:
     """A row seen from its inputs that require grad: what to save, which formulas to run, and on what."""
 
-    __slots__ = ("alone", "arrays", "crossed", "joint", "lean", "needs", "one", "op", "origins", "places", "saves", "steps")
+    __slots__ = ("alone", "arrays", "complexes", "crossed", "joint", "lean", "needs", "one", "op", "origins", "places", "saves",
+                 "steps")
 
     def __init__(self, op: Op, needs: tuple[bool, ...]) -> None:
         self.op = op
@@ -48,7 +49,7 @@ class Plan:
         # of a single save: which input it is, or the number of inputs; and whether there are two, crossed, as of a product
         self.alone = None if len(self.places) != 1 else len(needs) if self.places[0][0] is None else self.places[0][0]
         self.crossed = self.places == ((1, 0), (0, 0))
-        self.arrays = on_arrays(self.steps) if op.elementwise else None
+        self.arrays, self.complexes = (on_arrays(self.steps, on) if op.elementwise else None for on in ("reals", "complexes"))
         # the rule on arrays, where it is one and reads what is saved or nothing: most of a chain
         single = self.arrays is not None and len(self.arrays) == 1 and len(self.saves) < 2 and self.arrays[0]
         self.one = single[0] if single and len(single[1]) == len(self.saves) else None
@@ -57,30 +58,31 @@ class Plan:
                                       and self.steps[0][1] in ((), (0,))) else None
 
 
-def on_arrays(steps: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def on_arrays(steps: tuple[Any, ...], on: str) -> tuple[Any, ...] | None:
     """The rules of an elementwise row with every row they name read as its kernel, or None where they name something else.
 
+    on: "reals" or "complexes"; what means something else on such arrays has an attribute of that name.
     Below level 0 there are only arrays, and what a row does there is its kernel. [NOTE fast-path]
     """
     made = []
     for step in steps:
-        rule = _as_kernel(step[0]) if step is not None else None
+        rule = _as_kernel(step[0], "on_" + on) if step is not None else None
         if rule is None:
             return None
         made.append((rule, step[1]))
     return tuple(made)
 
 
-def _as_kernel(f: Any) -> Any:
+def _as_kernel(f: Any, on: str) -> Any:
     """A row as its kernel, a number as it is, any other function with what it names read so; None where that fails."""
-    f = getattr(f, "on_reals", f)
+    f = getattr(f, on, f)
     op = getattr(f, "op", None)
     if op is not None:
         return CPU.kernel(op.kernel) if op.elementwise else None
     if type(f) is not FunctionType:
         return f if type(f) in (int, float) else None
-    named = {name: _as_kernel(f.__globals__.get(name)) for name in f.__code__.co_names}
-    closed = [_as_kernel(cell.cell_contents) for cell in f.__closure__ or ()]
+    named = {name: _as_kernel(f.__globals__.get(name), on) for name in f.__code__.co_names}
+    closed = [_as_kernel(cell.cell_contents, on) for cell in f.__closure__ or ()]
     if None in named.values() or None in closed:
         return None
     # code of its own: CPython adapts code to what it meets, and the original meets tensors

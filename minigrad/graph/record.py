@@ -46,12 +46,14 @@ class OpNode(Node):
             raise already_freed(self.name())
         if create_graph or watched:
             return self._run(ct, wanted, create_graph)
-        if plan.arrays is not None and ct.kind.fast and ct.node is None and self.metas is None:
+        if plan.arrays is not None and ct.node is None and self.metas is None:
             # nothing records below, where there are only arrays: the rules run on them [NOTE fast-path]
-            made = self.straight(ct.value)
+            made = self.straight(ct.value) if ct.kind.fast else None
             if made is not None:
                 return [ct if made is ct.value else like(ct, made)]
-            grads = _on_arrays(self, ct, plan.arrays)
+            # numpy rounds products of complex scalars, which is what comes of 0-d arrays, otherwise than those of arrays
+            rules = plan.arrays if ct.kind.fast else plan.complexes if ct.kind.complex and ct.shape else None
+            grads = rules and _on_arrays(self, ct, rules)
             if grads is not None:
                 return grads
         if plan.lean is not None:

@@ -306,6 +306,7 @@ def _acosh_divisor(x0: Tensor) -> Any:
 
 
 _acosh_divisor.on_reals = lambda x0: sqrt(x0 * x0 - 1)  # type: ignore[attr-defined]
+_acosh_divisor.on_complexes = lambda x0: sqrt(x0 + 1) * sqrt(x0 - 1)  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------- steps, magnitude and parts of a number

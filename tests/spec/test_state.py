@@ -106,6 +106,8 @@ BODIES = {
     "arithmetic": lambda x: (x * 2 - x / 3 + 1) ** 2 * x,
     "broadcast": lambda x: (x.reshape(1, 1) * t([[1.0, 2.0], [3.0, 4.0]])).sum(),
     "outputs": lambda x: mg.exp(mg.tanh(x)) * mg.sigmoid(x),
+    "complex scalar": lambda x: mg.real(mg.sin(mg.complex(x, 2 * x)) * mg.exp(mg.complex(x * x, x)) / mg.complex(x, t(1.0))),
+    "complex": lambda x: mg.real(mg.exp(mg.complex(x, 2 * x) * t([1.0, 2.0])) / mg.complex(x + t([0.0, 1.0]), x.expand(2))).sum(),
     "constants": lambda x: mg.sin(x * t(3.0)) + t(2.0) * mg.cos(t(2.0)),
 }
 
