@@ -46,7 +46,7 @@ class OpNode(Node):
             raise already_freed(self.name())
         if create_graph or watched:
             return self._run(ct, wanted, create_graph)
-        if plan.arrays is not None and ct.node is None and self.metas is None:
+        if plan.op.elementwise and ct.node is None and self.metas is None:
             # nothing records below, where there are only arrays: the rules run on them [NOTE fast-path]
             made = self.straight(ct.value) if ct.kind.fast else None
             if made is not None:

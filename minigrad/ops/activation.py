@@ -12,7 +12,7 @@ from . import special
 from .batching import elementwise
 from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose, minimum
 from .creation import zeros_like
-from .pointwise import conj, erf, exp, sgn, tanh
+from .pointwise import conj, erf, exp, tanh
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,13 +212,24 @@ def _log_sigmoid_kernel(xp: Any, x0: Array) -> tuple[Array, Array]:
     return (xp.minimum(x, 0) - xp.log1p(small)).astype(x0.dtype, copy=False), small.astype(x0.dtype, copy=False)
 
 
+def _times_slope(g: Tensor, x0: Tensor, out1: Tensor) -> Tensor:
+    """g * sigmoid(-x), from what is kept of it."""
+    return g * choose(x0 < 0, 1, out1) / (1 + out1)  # type: ignore[no-any-return]
+
+
+def _times_buffer_slope(g: Tensor, x0: Tensor, out1: Tensor) -> Tensor:
+    """At 0 that of exp(-x), which makes the second derivative right there."""
+    return g * choose(x0 < 0, out1, -out1)  # type: ignore[no-any-return]
+
+
 def _log_sigmoid_vjp(ct: list[Any], x0: Tensor, out1: Tensor) -> Tensor:
-    parts = [g * slope for g, slope in zip(ct, (sigmoid(-x0), -sgn(x0) * out1), strict=True) if g is not None]
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]  # type: ignore[no-any-return]
+    parts = [times(g, x0, out1) for g, times in zip(ct, (_times_slope, _times_buffer_slope), strict=True) if g is not None]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 _log_sigmoid = row("log_sigmoid", _log_sigmoid_kernel, outs=2, saves=("x0", "out1"), batch=elementwise,
-                   vjp=(_log_sigmoid_vjp,), jvp=lambda dx, x0, out1: [dx[0] * sigmoid(-x0), dx[0] * (-sgn(x0) * out1)])
+                   vjp=(_log_sigmoid_vjp,),
+                   jvp=lambda dx, x0, out1: [_times_slope(dx[0], x0, out1), _times_buffer_slope(dx[0], x0, out1)])
 
 
 def logsigmoid(x: Tensor) -> Tensor:

@@ -41,7 +41,7 @@ def _polar_kernel(xp: Any, x0: Array, x1: Array) -> Array:
 
 _polar: OpFunction = row(
     "polar", _polar_kernel, saves=("out",), fits=True, batch=elementwise,
-    vjp=(lambda ct, out: real(conj(ct) * sgn(out)), lambda ct, out: real(conj(ct) * (out * 1j))),
+    vjp=(lambda ct, out: real(conj(ct) * sgn(out)), lambda ct, out: -imag(conj(ct) * out)),
     jvp=(lambda dx, out, x1: dx * _polar(dx * 0 + 1, x1), lambda dx, out: dx * (out * 1j)))
 
 

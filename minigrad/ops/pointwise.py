@@ -208,6 +208,8 @@ def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> T
 
 # ---------------------------------------------------------------- powers
 def _number_slope(x0: Tensor, x1: Any) -> Tensor:
+    if x1 == 2:
+        return x0 * x1  # type: ignore[no-any-return]  # where a power is another array
     return x1 * _pow_number(x0, x1 - 1 if x1 else 0)  # type: ignore[no-any-return]  # 0 * x0 ** 0 is zero everywhere
 
 
@@ -326,25 +328,30 @@ def _sign_kernel(xp: Any, x0: Array) -> Array:
     if x0.dtype.kind != "f":
         return (x0 != 0).astype(x0.dtype) if x0.dtype.kind in "bu" else xp.sign(x0)
     out = xp.asarray(xp.sign(x0))
-    xp.copyto(out, 0, where=xp.isnan(out))
+    out[xp.isnan(x0)] = 0
     return out
 
 
 def _sgn_kernel(xp: Any, x0: Array) -> Array:
     if x0.dtype.kind != "c":
         return _sign_kernel(xp, x0)
-    out, size = xp.empty_like(x0), xp.abs(x0)
-    size = size + (size == 0)
+    out, size = xp.empty_like(x0), xp.asarray(xp.abs(x0))
+    size[size == 0] = 1
     xp.true_divide(x0.real, size, out=out.real)  # dividing complex numbers takes five times as long
     xp.true_divide(x0.imag, size, out=out.imag)
     return out
 
 
 def _sgn_rule(g: Tensor, x0: Tensor, out: Tensor) -> Tensor:
-    if not x0.dtype.is_complex:
-        return zeros_like(g)
+    return _sgn_slope(g, x0, out) if x0.dtype.is_complex else zeros_like(g)
+
+
+def _sgn_slope(g: Tensor, x0: Tensor, out: Tensor) -> Tensor:
     size = abs(x0)
     return choose(size == 0, 0, (g - out * out * conj(g)) / (2 * size))  # type: ignore[no-any-return]
+
+
+_sgn_rule.on_complexes = _sgn_slope  # type: ignore[attr-defined]
 
 
 floor = _rounding("floor")
