@@ -46,6 +46,20 @@ def place_key(xp: Any, index: Any, n: int, dim: int) -> tuple[Any, ...]:
     return tuple(key)
 
 
+def flat_places(xp: Any, key: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    """The places that a key names in an array of that shape, counted in order: found so, elements take half the time."""
+    places, step = key[-1], 1
+    for index, n in zip(key[-2::-1], shape[:0:-1], strict=True):
+        step *= n
+        places = places + index * xp.int64(step)
+    return places
+
+
+def elements(xp: Any, x: Any, key: tuple[Any, ...]) -> Any:
+    """The elements that a key names, one index for each dimension."""
+    return x.reshape(-1)[flat_places(xp, key, x.shape)] if x.flags.c_contiguous else x[key]
+
+
 def _entries(xp: Any, index: Any, n: int, dim: int, error: type[Exception] = UsageError) -> tuple[Any, ...]:
     """The key of whole entries along `dim`."""
     return (*[slice(None)] * dim, _in_range(xp, index, n, dim, error))
@@ -53,16 +67,15 @@ def _entries(xp: Any, index: Any, n: int, dim: int, error: type[Exception] = Usa
 
 def _spread_kernel(xp: Any, x0: Any, x1: Any, shape: tuple[int, ...], dim: int, distinct: bool) -> Any:
     """Zeros, with the elements added at the index; where no place is named twice, `distinct`, written there."""
-    key = place_key(xp, x1, shape[dim], dim)
+    places, values = flat_places(xp, place_key(xp, x1, shape[dim], dim), shape).reshape(-1), x0.reshape(-1)
     if not distinct and x0.dtype.kind == "f" and x0.size:  # counting with weights takes half as long as adding at places
-        places = (xp.ravel_multi_index(key, shape) if len(shape) > 1 else key[0]).reshape(-1)
-        return xp.bincount(places, x0.reshape(-1), math.prod(shape)).reshape(shape).astype(x0.dtype, copy=False)
-    out = xp.zeros(shape, x0.dtype)
+        return xp.bincount(places, values, math.prod(shape)).reshape(shape).astype(x0.dtype, copy=False)
+    out = xp.zeros(math.prod(shape), x0.dtype)
     if distinct:
-        out[key] = x0
+        out[places] = values
     else:
-        add_at(xp, out, key, x0)
-    return out
+        add_at(xp, out, places, values)
+    return out.reshape(shape)
 
 
 def _scatter_add_kernel(xp: Any, x0: Any, x1: Any, x2: Any, dim: int) -> Any:
@@ -76,8 +89,8 @@ def _spread_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Param
 
 # ---------------------------------------------------------------- one index for each element
 gather_at: OpFunction = row(
-    "gather", lambda xp, x0, x1, dim: x0[place_key(xp, x1, x0.shape[dim], dim)], saves=("x1", "x0"), batch=along_dim,
-    vjp=(lambda ct, x0, x1, dim: spread_at(ct, x1, shape=x0.shape, dim=dim, distinct=False), None),
+    "gather", lambda xp, x0, x1, dim: elements(xp, x0, place_key(xp, x1, x0.shape[dim], dim)), saves=("x1", "x0"),
+    batch=along_dim, vjp=(lambda ct, x0, x1, dim: spread_at(ct, x1, shape=x0.shape, dim=dim, distinct=False), None),
     jvp=(lambda dx, x1, dim: gather_at(dx, x1, dim=dim), None))
 
 spread_at: OpFunction = row(
