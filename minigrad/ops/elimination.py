@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ..backend import lapack, looking
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..backend import Array
 
 _FEW, _SMALL = 16, 64
@@ -133,9 +135,25 @@ def dagger(x: Array) -> Array:
 
 def substituted(xp: Any, lu: Array, pivots: Array, b: Array, *, adjoint: bool) -> Array:
     """The solution of P L U x = b, or of its adjoint."""
+    getrs = lapack(xp, "getrs", lu)
+    if getrs is not None and b.size:
+        return _one_by_one(xp, getrs, lu, pivots, b, 2 if adjoint else 0)
     order = permuted(xp, pivots, lu.shape[-1])
     low, up = lower(xp, lu), upper(xp, lu)
     if adjoint:
         x = by_halves(xp, dagger(low), by_halves(xp, dagger(up), b, upper=False), upper=True)
         return xp.take_along_axis(x, xp.argsort(order, -1)[..., None], -2)
     return by_halves(xp, up, by_halves(xp, low, xp.take_along_axis(b, order[..., None], -2), upper=False), upper=True)
+
+
+def _one_by_one(xp: Any, getrs: Callable[..., Any], lu: Array, pivots: Array, b: Array, adjoint: int) -> Array:
+    """The same by LAPACK, which divides by zero without a word."""
+    if not xp.diagonal(lu, axis1=-2, axis2=-1).all():
+        msg = "Singular matrix"
+        raise xp.linalg.LinAlgError(msg)
+    x = xp.array(b, order="C")
+    many = prod(b.shape[:-2])
+    each = x.reshape(many, *b.shape[-2:])
+    for i, factors, exchanges in zip(range(many), lu.reshape(many, *lu.shape[-2:]), pivots.reshape(many, -1) - 1, strict=True):
+        each[i], _ = getrs(factors, exchanges, each[i], adjoint)
+    return x
