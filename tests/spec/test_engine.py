@@ -170,6 +170,7 @@ def test_an_input_that_was_not_used_is_an_error_or_none_or_zeros():
 
 
 def test_a_backward_asks_for_no_op_that_its_nodes_do_not():
+    """[NOTE dispatch-modes]"""
     seen = []
 
     class Sees(TorchDispatchMode):

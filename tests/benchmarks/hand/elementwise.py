@@ -15,6 +15,13 @@ T = mg.from_numpy
 
 
 # ---------------------------------------------------------------- what is more than an expression
+def sign(x):
+    """Of nan it is 0, in torch."""
+    y = np.sign(x)
+    y[np.isnan(x)] = 0
+    return y
+
+
 def tanh(x, g):
     y = np.tanh(x)
     return y, g * (1 - y * y)
@@ -36,9 +43,11 @@ def minimum(x, y, g):
 
 
 def gelu(x, g):
+    """As of silu, the input is kept, and no tanh of it."""
     c = sqrt(2 / pi)
+    y = 0.5 * x * (1 + np.tanh(c * (x + 0.044715 * x * x * x)))
     t = np.tanh(c * (x + 0.044715 * x * x * x))
-    return 0.5 * x * (1 + t), g * (0.5 * (1 + t) + 0.5 * c * x * (1 - t * t) * (1 + 3 * 0.044715 * x * x))
+    return y, g * (0.5 * (1 + t) + 0.5 * c * x * (1 - t * t) * (1 + 3 * 0.044715 * x * x))
 
 
 def silu(x, g):
@@ -100,8 +109,9 @@ def atan2(x, y, g):
 
 
 def power(x, y, g):
+    """0 to a positive power has derivatives, 0 as that of the exponent."""
     out = x ** y
-    return out, g * y * x ** (y - 1), g * out * np.log(x)
+    return out, np.where(y == 0, 0, g * y * x ** (y - 1)), g * np.where((x == 0) & (y >= 0), 0, out * np.log(x))
 
 
 def lerp(x, y, w, g):
@@ -133,12 +143,23 @@ def copysign(x, y, g):
     return out, np.where(x == 0, 0, g * np.sign(x) * np.sign(out)), np.zeros_like(y)
 
 
+def times_log(x, y):
+    """0 where x is 0, unless y is nan."""
+    out = x * np.log(y)
+    out[(x == 0) & ~np.isnan(y)] = 0
+    return out
+
+
 def xlogy(x, y, g):
-    return np.where(x == 0, 0, x * np.log(y)), g * np.log(y), g * x / y
+    return times_log(x, y), np.where((x == 0) & (y <= 0), 0, times_log(g, y)), g * x / y
 
 
 def xlog1py(x, y, g):
-    return np.where(x == 0, 0, x * np.log1p(y)), g * np.log1p(y), g * x / (y + 1)
+    def times_log1p(x):
+        out = x * np.log1p(y)
+        out[(x == 0) & ~np.isnan(y)] = 0
+        return out
+    return times_log1p(x), np.where((x == 0) & (y <= -1), 0, times_log1p(g)), g * x / (y + 1)
 
 
 def sinc(x, g):
@@ -161,7 +182,7 @@ def entr(x, g):
 
 def i0e(x, g):
     y = sp.i0e(x)
-    return y, g * (sp.i1e(x) - np.sign(x) * y)
+    return y, g * (sp.i1e(x) - sign(x) * y)
 
 
 def i1(x, g):
@@ -187,19 +208,24 @@ def polar(r, a, g):
     return out, turned.real / np.abs(out), -turned.imag
 
 
+def not_zero(size):
+    """The derivative at 0 is 0."""
+    size[size == 0] = 1
+    return size
+
+
 def complex_abs(x, g):
-    r = np.abs(x)
-    return r, x * (g / np.abs(x))
+    return np.abs(x), x * (g / not_zero(np.abs(x)))
 
 
 def sgn(x, g):
-    r = np.abs(x)
-    y = x / r
-    return y, (g - y * y * g.conj()) / (2 * np.abs(x))
+    y = x / not_zero(np.abs(x))
+    size = np.abs(x)
+    return y, np.where(size == 0, 0, (g - y * y * g.conj()) / (2 * size))
 
 
 def angle(x, g):
-    return np.angle(x), x * 1j * (g / (x.real * x.real + x.imag * x.imag))
+    return np.angle(x), x * 1j * (g / not_zero(x.real * x.real + x.imag * x.imag))
 
 
 # ---------------------------------------------------------------- name -> (op, arguments, cotangent, by hand)
@@ -277,8 +303,8 @@ FUNCTIONS = {
     "special.ndtri": (mg.special.ndtri, (U,), G, lambda x, g: ((y := sp.ndtri(x)), g * np.exp(0.5 * y * y) * sqrt(2 * pi))),
     "special.entr": (mg.special.entr, (P,), G, entr),
     "sinc": (mg.sinc, (X,), G, sinc),
-    "abs": (mg.abs, (X,), G, lambda x, g: (np.abs(x), g * np.sign(x))),
-    "sign": (mg.sign, (X,), G, lambda x, g: (np.sign(x), np.zeros_like(g))),
+    "abs": (mg.abs, (X,), G, lambda x, g: (np.abs(x), g * sign(x))),
+    "sign": (mg.sign, (X,), G, lambda x, g: (sign(x), np.zeros_like(g))),
     "floor": (mg.floor, (X,), G, lambda x, g: (np.floor(x), np.zeros_like(g))),
     "ceil": (mg.ceil, (X,), G, lambda x, g: (np.ceil(x), np.zeros_like(g))),
     "trunc": (mg.trunc, (X,), G, lambda x, g: (np.trunc(x), np.zeros_like(g))),

@@ -45,6 +45,13 @@ def overlapping(x, g):
     return np.lib.stride_tricks.sliding_window_view(x, 4, 1)[:, ::2], out
 
 
+def diagonals(x, g):
+    """Of matrices of 2 x 2, so that half of the elements are on one: in one large matrix there would be a thousandth."""
+    out = np.zeros_like(x)
+    np.einsum("nii->ni", out)[...] = g
+    return x.diagonal(0, 1, 2), out
+
+
 def padded(x, g):
     out = np.full((1004, 1006), 0.5)
     out[2:-2, 3:-3] = x
@@ -64,7 +71,7 @@ SHAPES = {
                    lambda x, g: (x[1:, ::2], into((slice(1, None), slice(None, None, 2)), g))),
     "unfold": (lambda x: x.unfold(1, 4, 2), (X,), np.ascontiguousarray(
         np.lib.stride_tricks.sliding_window_view(G, 4, 1)[:, ::2]), overlapping),
-    "diagonal": (mg.diagonal, (X,), R, lambda x, g: (x.diagonal(), np.diag(g))),
+    "diagonal": (lambda x: mg.diagonal(x, 0, 1, 2), (X.reshape(-1, 2, 2),), G[:, :500].reshape(-1, 2), diagonals),
     "cat": (lambda x, y: mg.cat([x, y]), (X[:500], Y[:500]), G, lambda x, y, g: (np.concatenate([x, y]), g[:500], g[500:])),
     "flip": (lambda x: x.flip(1), (X,), G, lambda x, g: (x[:, ::-1].copy(), g[:, ::-1].copy())),
     "roll": (lambda x: x.roll(3, 1), (X,), G, lambda x, g: (np.roll(x, 3, 1), np.roll(g, -3, 1))),
@@ -76,7 +83,7 @@ SHAPES = {
     "to(float32)": (lambda x: x.to(mg.float32), (X,), G.astype("float32"),
                     lambda x, g: (x.astype("float32"), g.astype("float64"))),
     "pad": (lambda x: F.pad(x, (3, 3, 2, 2), value=0.5), (X,), WIDE, padded),
-    "copy_": (lambda x, y: (x * 1).copy_(y), (X, Y), G, lambda x, y, g: (copied(x * 1, y), np.zeros_like(g), g)),
+    "copy_": (lambda x, y: x.clone().copy_(y), (X, Y), G, lambda x, y, g: (copied(x.copy(), y), np.zeros_like(g), g)),
 }
 
 INDICES = {
