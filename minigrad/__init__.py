@@ -24,15 +24,15 @@ from .ops.choice import (
     clamp as clamp, clamp_max as clamp_max, clamp_min as clamp_min, clip as clip, eq as eq, ge as ge, gt as gt,
     isfinite as isfinite, isinf as isinf, isnan as isnan, isneginf as isneginf, isposinf as isposinf, isreal as isreal,
     le as le, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or, logical_xor as logical_xor,
-    lt as lt, maximum as maximum, minimum as minimum, ne as ne, result_type as result_type, signbit as signbit,
-    where as where,
+    lt as lt, maximum as maximum, minimum as minimum, nan_to_num as nan_to_num, ne as ne, result_type as result_type,
+    signbit as signbit, where as where,
 )
 from .ops.pointwise import (
     abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, addcdiv as addcdiv, addcmul as addcmul,
     asin as asin, asinh as asinh, atan as atan, atanh as atanh, ceil as ceil, conj as conj, cos as cos,
     cosh as cosh, div as div, divide as divide, erf as erf, erfc as erfc, exp as exp, exp2 as exp2, expm1 as expm1,
     floor as floor, floor_divide as floor_divide, fmod as fmod, frac as frac, imag as imag, lerp as lerp, log as log,
-    log10 as log10, log1p as log1p, log2 as log2, mul as mul, multiply as multiply, nan_to_num as nan_to_num, neg as neg,
+    log10 as log10, log1p as log1p, log2 as log2, mul as mul, multiply as multiply, neg as neg,
     negative as negative, pow as pow, real as real, reciprocal as reciprocal, remainder as remainder, round as round,
     rsqrt as rsqrt, sgn as sgn, sign as sign, sin as sin, sinh as sinh, sqrt as sqrt, square as square, sub as sub,
     subtract as subtract, tan as tan, tanh as tanh, true_divide as true_divide, trunc as trunc,

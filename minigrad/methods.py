@@ -180,7 +180,7 @@ T.ceil = pointwise.ceil
 T.trunc = pointwise.trunc
 T.round = pointwise.round
 T.frac = pointwise.frac
-T.nan_to_num = pointwise.nan_to_num
+T.nan_to_num = choice.nan_to_num
 T.real = property(pointwise.real)
 T.imag = property(pointwise.imag)
 T.sigmoid = activation.sigmoid
@@ -271,7 +271,7 @@ T.ceil_ = in_place(pointwise.ceil, "ceil_")
 T.trunc_ = in_place(pointwise.trunc, "trunc_")
 T.round_ = in_place(pointwise.round, "round_", reads_input=False)
 T.frac_ = in_place(pointwise.frac, "frac_")
-T.nan_to_num_ = in_place(pointwise.nan_to_num, "nan_to_num_")
+T.nan_to_num_ = in_place(choice.nan_to_num, "nan_to_num_")
 T.sigmoid_ = in_place(activation.sigmoid, "sigmoid_")
 T.logit_ = in_place(activation.logit, "logit_")
 T.relu_ = in_place(activation.relu, "relu_")

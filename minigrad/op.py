@@ -421,22 +421,18 @@ def _promoted(op: Op, args: tuple[Any, ...], state: State, on: Device) -> list[A
     if op.refuses:
         _refuse(op, common, [*shaped, *zero_dim, *scalars])
     target = NUMPY_DTYPE[common]
+    # a ufunc that comes to the type by itself casts piece by piece, without an array for it
+    casts = isinstance(op.kernel, str) and host_type(*[NUMPY_DTYPE[d] for d in shaped + zero_dim]) == target
     arrays = []
     for x in numbers:
         if type(x) is Tensor:
             value = _value(x, on)
-            arrays.append(value if x.dtype is common or _casts(op, shaped + zero_dim, target)
-                          else on.kernel(_astype)(value, target))
+            arrays.append(value if casts or x.dtype is common else on.kernel(_astype)(value, target))
         elif common.category < FLOAT or isinstance(x, bool):  # an int that does not fit wraps round, as in torch
             arrays.append(on.xp.asarray(x).astype(target))
         else:
             arrays.append(x)
     return arrays
-
-
-def _casts(op: Op, given: list[dtype], target: Any) -> bool:
-    """Whether the kernel is a ufunc that comes to the type by itself: it casts piece by piece, without an array for it."""
-    return isinstance(op.kernel, str) and host_type(*[NUMPY_DTYPE[d] for d in given]) == target
 
 
 def _astype(xp: Any, array: Array, target: Any) -> Array:

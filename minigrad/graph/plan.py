@@ -49,7 +49,8 @@ class Plan:
         # of a single save: which input it is, or the number of inputs; and whether there are two, crossed, as of a product
         self.alone = None if len(self.places) != 1 else len(needs) if self.places[0][0] is None else self.places[0][0]
         self.crossed = self.places == ((1, 0), (0, 0))
-        self.arrays, self.complexes = (on_arrays(self.steps, on) if op.elementwise else None for on in ("reals", "complexes"))
+        self.arrays = on_arrays(self.steps, "on_reals") if op.elementwise else None
+        self.complexes = on_arrays(self.steps, "on_complexes") if op.elementwise else None
         # the rule on arrays, where it is one and reads what is saved or nothing: most of a chain
         single = self.arrays is not None and len(self.arrays) == 1 and len(self.saves) < 2 and self.arrays[0]
         self.one = single[0] if single and len(single[1]) == len(self.saves) else None
@@ -61,16 +62,11 @@ class Plan:
 def on_arrays(steps: tuple[Any, ...], on: str) -> tuple[Any, ...] | None:
     """The rules of an elementwise row with every row they name read as its kernel, or None where they name something else.
 
-    on: "reals" or "complexes"; what means something else on such arrays has an attribute of that name.
+    on: "on_reals" or "on_complexes", the attribute of what means something else on such arrays.
     Below level 0 there are only arrays, and what a row does there is its kernel. [NOTE fast-path]
     """
-    made = []
-    for step in steps:
-        rule = _as_kernel(step[0], "on_" + on) if step is not None else None
-        if rule is None:
-            return None
-        made.append((rule, step[1]))
-    return tuple(made)
+    rules = [None if step is None else _as_kernel(step[0], on) for step in steps]
+    return None if None in rules else tuple([(rule, step[1]) for rule, step in zip(rules, steps, strict=True)])
 
 
 def _as_kernel(f: Any, on: str) -> Any:

@@ -1,6 +1,6 @@
-"""Rows that compare elements and choose between them: truth values and bits, where, extremes, clamp.
+"""Rows that compare elements and choose between them: truth values and bits, where, extremes, clamp, nan_to_num.
 
-Nothing but `where`, the extremes and clamp has a derivative, and theirs only pass a cotangent on or stop it.
+Of these only the last four have a derivative, and theirs only pass a cotangent on or stop it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..errors import UsageError
 from ..op import OpFunction, row
 from ..state import current
 from ..tensor import Tensor
-from .batching import elementwise
+from .batching import elementwise, same_bdim
 from .creation import tensor
 
 if TYPE_CHECKING:
@@ -134,6 +134,15 @@ def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 
 
 
 clip = clamp
+
+
+_nan_to_num = row("nan_to_num", lambda xp, x0, **numbers: xp.nan_to_num(x0, **numbers), saves=("x0",), batch=same_bdim,
+                  vjp=(lambda ct, x0: ct * isfinite(x0),), jvp=(lambda dx, x0: dx * isfinite(x0),))
+
+
+def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """Numbers for nan and for the infinities (by default the largest of the dtype).  Source: torch.nan_to_num."""
+    return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)  # type: ignore[no-any-return]
 
 
 def at_least(x: Tensor, least: float) -> Tensor:

@@ -15,7 +15,7 @@ from ..op import ANY_BOOL, OpFunction, row
 from ..tensor import Tensor
 from . import special
 from .batching import elementwise, same_bdim
-from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose, isfinite, result_type
+from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose, result_type
 from .creation import full_like, zeros_like
 
 if TYPE_CHECKING:
@@ -208,9 +208,11 @@ def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> T
 
 # ---------------------------------------------------------------- powers
 def _number_slope(x0: Tensor, x1: Any) -> Tensor:
-    if x1 == 2:
-        return x0 * x1  # type: ignore[no-any-return]  # where a power is another array
     return x1 * _pow_number(x0, x1 - 1 if x1 else 0)  # type: ignore[no-any-return]  # 0 * x0 ** 0 is zero everywhere
+
+
+# x ** 1 is a copy, which a graph needs and arrays do not
+_number_slope.on_reals = lambda x, n: x * n if n == 2 else n * _pow_number(x, n - 1 if n else 0)  # type: ignore[attr-defined]
 
 
 def _base_slope(x0: Any, x1: Tensor) -> Tensor:
@@ -388,15 +390,6 @@ def imag(x: Tensor) -> Tensor:
         msg = "imag is not implemented for tensors with non-complex dtypes."
         raise UsageError(msg)
     return _imag(x)  # type: ignore[no-any-return]
-
-
-_nan_to_num = row("nan_to_num", lambda xp, x0, **numbers: xp.nan_to_num(x0, **numbers), saves=("x0",), batch=same_bdim,
-                  vjp=(lambda ct, x0: ct * isfinite(x0),), jvp=(lambda dx, x0: dx * isfinite(x0),))
-
-
-def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """Numbers for nan and for the infinities (by default the largest of the dtype).  Source: torch.nan_to_num."""
-    return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)  # type: ignore[no-any-return]
 
 
 # torch's other names

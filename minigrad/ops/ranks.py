@@ -61,7 +61,7 @@ def _nanmedian_index(xp: Any, x: Array, dim: int) -> Array:
 
 def _nanmedian_value(xp: Any, x: Array, dim: int) -> Array:
     if not xp.isnan(x).any():
-        return smallest(xp, x, dim, (x.shape[dim] + 1) // 2)
+        return smallest(xp, x, dim, (x.shape[dim] + 1) // 2).copy()  # the rest is not kept
     return xp.take_along_axis(x, _nanmedian_index(xp, x, dim), dim)
 
 

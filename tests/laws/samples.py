@@ -276,7 +276,6 @@ SAMPLES = {
     "pointwise.abs": UNARY,
     "pointwise._real": [((cplx(2, 3),), {})],
     "pointwise._imag": [((cplx(2, 3),), {})],
-    "pointwise._nan_to_num": [((real(2, 3),), {"nan": 0.0, "posinf": None, "neginf": None})],
     # ------------------------------------------------------------ choice
     **{f"choice.{name}": [((real(2, 3), real(2, 3)), {}), ((real(2, 3), real(3)), {}), ((integer(3), 2), {})]
        for name in ("eq", "ne", "lt", "le", "gt", "ge")},
@@ -296,6 +295,7 @@ SAMPLES = {
     "choice.clamp_min": [((real(2, 3), real(3)), {}), ((real(2, 3), 0.1), {})],
     "choice.clamp_max": [((real(2, 3), real(3)), {}), ((real(2, 3), 0.1), {})],
     "choice._clamp": [((real(2, 3), -1.0, 1.0), {}), ((real(2, 3), between(-1.5, -0.5, 3), between(0.5, 1.5, 2, 1)), {})],
+    "choice._nan_to_num": [((real(2, 3),), {"nan": 0.0, "posinf": None, "neginf": None})],
     # ------------------------------------------------------------ activation
     "activation.relu": REAL,
     "activation.relu_backward": [((real(2, 3), real(2, 3)), {})],

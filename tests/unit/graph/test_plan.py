@@ -46,8 +46,8 @@ def test_rules_of_elementwise_rows_are_read_as_kernels():
 
 
 def test_a_rule_that_names_something_else_is_not_read_as_a_kernel():
-    assert on_arrays(((lambda ct, x0: ct * unknown(x0), (0,)),), "reals") is None  # noqa: F821
-    assert on_arrays((None,), "reals") is None
+    assert on_arrays(((lambda ct, x0: ct * unknown(x0), (0,)),), "on_reals") is None  # noqa: F821
+    assert on_arrays((None,), "on_reals") is None
 
 
 def test_inputs_count_from_the_left():
