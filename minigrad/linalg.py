@@ -8,7 +8,8 @@ from .ops.leastsquares import lstsq
 from .ops.linalg import matmul
 from .ops.norm import matrix_norm, vector_norm
 from .ops.norm import of_vector_or_matrix as norm
-from .ops.products import cross, vander, vecdot
+from .ops.products import cross_along as cross
+from .ops.products import vander, vecdot
 from .ops.reflections import householder_product
 from .ops.shape import diagonal
 from .ops.solving import (

@@ -176,6 +176,9 @@ def get_autocast_dtype(device_type: str) -> dtype:
     return float16 if found is None else found.lower
 
 
+is_autocast_enabled.__published__ = get_autocast_dtype.__published__ = True  # type: ignore[attr-defined]  # they ask who is ahead
+
+
 def is_autocast_available(device_type: str) -> bool:
     """Whether there are lists for that kind of device.  Source: torch.amp.is_autocast_available."""
     return device_type in _POLICIES

@@ -64,6 +64,9 @@ def delete(x: Tensor) -> None:
     set_(x, None)
 
 
+grad = property(get, set_, delete)
+
+
 def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
     """Accumulate a gradient in `leaf.grad`, with the hooks around that; not in a leaf that was made a constant since."""
     extra = extra_of(leaf)

@@ -89,6 +89,11 @@ def where(condition: Tensor, x: Any, y: Any) -> Tensor:
         a.to(common) if isinstance(a, Tensor) else tensor(a, dtype=common, device=condition.device) for a in (x, y)])
 
 
+def where_of(x: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """The same as a method: x where the condition holds, else `other`.  Source: torch.Tensor.where."""
+    return where(condition, x, other)
+
+
 def _winner(ct: Tensor, x0: Any, x1: Any, loses: Tensor) -> Tensor:
     return choose(x0 == x1, ct / 2, choose(loses, 0, ct))  # type: ignore[no-any-return]
 

@@ -69,6 +69,11 @@ def polygamma(n: int, x: Tensor) -> Tensor:
     return _polygamma(x, n=n) if n else digamma(x)  # type: ignore[no-any-return]
 
 
+def polygamma_of(x: Tensor, n: int) -> Tensor:
+    """The same as a method.  Source: torch.Tensor.polygamma."""
+    return polygamma(n, x)
+
+
 def mvlgamma(x: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of p dimensions.  Source: torch.mvlgamma."""
     if p < 1:

@@ -39,11 +39,22 @@ class layout:  # noqa: N801  torch spells it so
 
 
 strided = layout()
+Size: type = tuple
+
+
+def layout_of(x: Tensor) -> layout:
+    """`strided`.  Source: torch.Tensor.layout."""
+    return strided
 
 
 def is_tensor(x: Any) -> bool:
     """Whether it is a tensor.  Source: torch.is_tensor."""
     return isinstance(x, Tensor)
+
+
+def ndimension(x: Tensor) -> int:
+    """The number of logical dimensions.  Source: torch.Tensor.ndimension."""
+    return x.ndim
 
 
 def numel(x: Tensor) -> int:
@@ -75,6 +86,11 @@ def storage_offset(x: Tensor) -> int:
     """How many elements of the memory lie before its first one.  Source: torch.Tensor.storage_offset."""
     base = bottom(x)
     return (address(base.value) - address(storage_of(base).array)) // x.element_size()
+
+
+def itemsize(x: Tensor) -> int:
+    """Bytes of one element.  Source: torch.Tensor.itemsize."""
+    return x.element_size()
 
 
 def nbytes(x: Tensor) -> int:
@@ -212,6 +228,9 @@ def set_data(x: Tensor, new: Tensor) -> None:
     for view in [x, *[v for v, _ in views_of(x)]]:
         if view.extra is not None:
             view.extra.root, view.extra.steps, view.extra.views = None, (), None
+
+
+data = property(get_data, set_data)
 
 
 # ---------------------------------------------------------------- limits of dtypes

@@ -77,7 +77,7 @@ _cross: OpFunction = row(
     jvp=(lambda dx, x1, dim: _cross(dx, x1, dim=dim), lambda dx, x0, dim: _cross(x0, dx, dim=dim)))
 
 
-def cross(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
+def cross_along(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """The cross product along a dimension of extent 3.  Source: torch.linalg.cross."""
     shape = broadcast_shapes(x.shape, other.shape)
     at = normal_dim(dim, len(shape))
@@ -87,14 +87,17 @@ def cross(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     return _cross(x, other, dim=at)  # type: ignore[no-any-return]
 
 
-def cross_of_first(x: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+cross_along.__name__ = "cross"
+
+
+def cross(x: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """As linalg.cross; without `dim`, along the first dimension of extent 3.  Source: torch.cross."""
     if dim is None:
         dim = next((d for d, n in enumerate(x.shape) if n == 3), None)
         if dim is None:
             msg = "no dimension of size 3 in input"
             raise UsageError(msg)
-    return cross(x, other, dim)
+    return cross_along(x, other, dim)
 
 
 # ---------------------------------------------------------------- maps of the last dimension

@@ -215,7 +215,7 @@ def as_strided_scatter(x: Tensor, src: Tensor, size: Sequence[int], stride: Sequ
     return embedded(x, (lambda whole: _window(whole, shape, strides, offset),), src, order_of(x))
 
 
-_as_strided_in_place = in_place_view(as_strided, "as_strided_")
+as_strided_ = in_place_view(as_strided, "as_strided_")
 
 
 def resize_(x: Tensor, *size: Any) -> Tensor:
@@ -234,7 +234,7 @@ def resize_(x: Tensor, *size: Any) -> Tensor:
                "has the size that it was made with. Make another tensor of that shape.")
         raise UsageError(msg)
     strides = tuple(prod(shape[d + 1:]) for d in range(len(shape)))
-    return x if shape == x.shape else _as_strided_in_place(x, shape, strides)
+    return x if shape == x.shape else as_strided_(x, shape, strides)
 
 
 def resize_as_(x: Tensor, other: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ def of(module):
     """The public names of a module: those that it lists, or all without an underscore, submodules left out."""
     names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
     found = {n: getattr(module, n) for n in names if not isinstance(getattr(module, n), types.ModuleType)}
-    if not hasattr(module, "__all__"):
+    if module is minigrad or not hasattr(module, "__all__"):
         found = {n: v for n, v in found.items() if (getattr(v, "__module__", None) or "minigrad").startswith("minigrad")}
     return {n: v for n, v in found.items() if n not in ("annotations", "TYPE_CHECKING")}
 

@@ -38,9 +38,19 @@ def test_neither_numpy_random_nor_cupy_nor_torch_is_imported():
     assert not set(run(program).split()) & {"torch", "cupy", "scipy"}
 
 
+def test_no_op_and_no_transform_is_imported():
+    """They are when a program first asks for one: what it needs comes with it, and nothing else."""
+    loaded = "print(*[m for m in sys.modules if m.startswith('minigrad.')])"
+    families = ("minigrad.ops", "minigrad.graph", "minigrad.autograd", "minigrad.interpreters", "minigrad.func", "minigrad.nn")
+    assert not [m for m in run(f"import sys, minigrad; {loaded}").split() if m.startswith(families)]
+    asked = run(f"import sys, minigrad; minigrad.tensor(1.0).sin(); {loaded}").split()
+    assert "minigrad.ops.pointwise" in asked
+    assert not [m for m in asked if m.startswith(("minigrad.ops.linalg", "minigrad.autograd", "minigrad.func"))]
+
+
 @pytest.mark.slow
 def test_the_import_takes_few_milliseconds(tmp_path, monkeypatch):
     """Beyond numpy's, from compiled files."""
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    assert min(float(run(SECONDS)) for _ in range(5)) < 0.06
+    assert min(float(run(SECONDS)) for _ in range(5)) < 0.03

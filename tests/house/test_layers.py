@@ -23,6 +23,8 @@ tensor
 interpreters.base
 subclass
 modes views
+names
+methods
 graph.node graph.plan
 graph.edge graph.saved
 graph.raw
@@ -60,7 +62,7 @@ autograd.gradients
 autograd.gradcheck autograd +
 autograd.functional autograd.forward_ad
 linalg special fft conversion
-methods serialization utils._pytree
+operators serialization utils._pytree
 nn.reductions nn.noise
 nn.ranking
 nn.heads nn.sequences

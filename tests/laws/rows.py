@@ -47,7 +47,7 @@ def _home(op):
 def _table():
     names = {}
     for module in modules():
-        if module.__name__.count(".") == 0 or module.__name__ == "minigrad.methods":
+        if module.__name__.count(".") == 0 or module.__name__ == "minigrad.operators":
             continue
         imported = _imported(module)
         for name, value in list(vars(module).items()):

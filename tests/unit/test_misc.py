@@ -463,6 +463,45 @@ def test_packages_are_imported_when_a_program_asks_for_them():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def fresh(program):
+    """What a program prints, in an interpreter that has only imported minigrad."""
+    return subprocess.run([sys.executable, "-c", f"import minigrad as mg\n{program}"], check=True, capture_output=True, text=True).stdout
+
+
+def test_a_method_stands_in_its_place_once_it_was_reached():
+    late = "type(vars(mg.Tensor)['sin']).__name__"
+    assert fresh(f"print({late}); mg.ones(1).sin(); print({late}, mg.Tensor.sin is mg.sin)").split() == ["Late", "function", "True"]
+
+
+@pytest.mark.parametrize("reach", ["mg.Tensor.kthvalue", "getattr(mg.ones(1), 'kthvalue')", "hasattr(mg.Tensor, 'kthvalue')", "mg.kthvalue",
+                                   "inspect.signature(mg.Tensor.kthvalue)", "pydoc.render_doc(mg.Tensor)", "super(P, P).kthvalue"])
+def test_a_method_may_be_reached_in_any_way(reach):
+    program = f"import inspect, pydoc\nclass P(mg.Tensor): pass\n{reach}\nprint(mg.Tensor.kthvalue is mg.kthvalue)"
+    assert fresh(program) == "True\n"
+
+
+def test_a_method_that_is_reached_first_under_a_mode_is_told_by_its_name():
+    program = ("from minigrad.overrides import TorchFunctionMode\nclass M(TorchFunctionMode):\n    def __torch_function__(self, f, types, args, kwargs):\n"
+               "        print(f.__name__)\n        return f(*args, **(kwargs or {}))\n"
+               "x = mg.ones(2)\nwith M(): x.type_as(x).kthvalue(1); x.cumsum_(0); x.squeeze_(); x.type(); str(x)")
+    assert fresh(program).split() == ["type_as", "kthvalue", "cumsum_", "squeeze_", "type", "__repr__"]
+
+
+def test_properties_can_be_assigned_to_before_they_were_read():
+    assert fresh("x = mg.ones(2, requires_grad=True); x.data = mg.zeros(2); x.grad = mg.ones(2); print(x.tolist(), x.grad.tolist())") == (
+        "[0.0, 0.0] [1.0, 1.0]\n")
+    assert "has no setter" in fresh("try: mg.ones(1).is_cuda = 1\nexcept AttributeError as e: print(e)")
+
+
+def test_every_method_is_where_its_table_says():
+    assert fresh("for name in list(vars(mg.Tensor)): getattr(mg.Tensor, name)\n"
+                 "print([name for name, f in vars(mg.Tensor).items() if type(f).__name__.startswith('Late')])") == "[]\n"
+
+
+def test_a_star_brings_every_public_name():
+    assert fresh("names = set(mg.__all__); from minigrad import *; print(names - set(globals()), names - set(dir(mg)))") == "set() set()\n"
+
+
 def test_the_version_is_that_of_the_project():
     assert minigrad.__version__ == "0.1.0"
 

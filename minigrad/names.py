@@ -1,0 +1,47 @@
+"""Where the public names live: each is imported when a program first asks for it.
+
+`__init__.pyi` writes them out, as the imports that they are; static tools read that file, and so does this one.
+
+Source: lazy_loader's attach_stub (Scientific Python's SPEC 1).
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import Any
+
+_WORDS = re.compile(r"^from (\S+)|(\w+) as (\w+)|^(\w+) = (\w+)", re.MULTILINE)
+
+
+def _read(stub: str) -> dict[str, tuple[str, str]]:
+    """Of every name the module it is imported from, and the name it has there."""
+    homes = {}
+    for start, original, name, other, known in _WORDS.findall(stub):
+        if start:
+            module = start
+        elif name:
+            homes[name] = module, original
+        else:
+            homes[other] = homes[known]
+    return homes
+
+
+def held(module: str, name: str) -> Any:
+    """What a module of the package holds under a name."""
+    if module == ".":
+        return import_module(f".{name}", __package__)
+    return getattr(import_module(module, __package__), name)
+
+
+def published(f: Any) -> Any:
+    """A function as programs call it."""
+    from . import modes  # noqa: PLC0415  not before there is a function
+
+    return modes.published(f)
+
+
+_loader: Any = __spec__.loader
+_text = _loader.get_data(f"{__file__.rpartition('names')[0]}__init__.pyi").decode()
+METHODS, OTHERS = map(_read, _text.split("- functions alone\n"))
+"""The functions that are methods of Tensor, too, and the other names."""
