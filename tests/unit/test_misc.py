@@ -490,6 +490,9 @@ def test_a_method_that_is_reached_first_under_a_mode_is_told_by_its_name():
 def test_properties_can_be_assigned_to_before_they_were_read():
     assert fresh("x = mg.ones(2, requires_grad=True); x.data = mg.zeros(2); x.grad = mg.ones(2); print(x.tolist(), x.grad.tolist())") == (
         "[0.0, 0.0] [1.0, 1.0]\n")
+
+
+def test_a_property_without_a_setter_says_so_before_it_was_read():
     assert "has no setter" in fresh("try: mg.ones(1).is_cuda = 1\nexcept AttributeError as e: print(e)")
 
 
