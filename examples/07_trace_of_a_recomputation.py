@@ -11,8 +11,8 @@ Prints:
     forward, checkpoint 1        mul(sin, true_divide)
     forward, checkpoint 1        sin(mul)
     forward, checkpoint 1        sum(sin_1)
-    forward                      full_like(sum_1)
-    backward                     view(full_like)
+    forward                      ones_like(sum_1)
+    backward                     view(ones_like)
     backward                     expand(view)
     recomputation, checkpoint 1  sin(x)
     recomputation, checkpoint 1  true_divide(coins)
@@ -30,7 +30,7 @@ Prints:
     ------------------------------------------------------------------------
     x                float64[4]     32  argument               sin_2, cos_1
     coins            float64[4]     32  forward, checkpoint 1  true_divide_1
-    full_like        float64[]       8  forward                view
+    ones_like        float64[]       8  forward                view
     computed: 40 bytes, given: 32 bytes
 """
 

@@ -45,14 +45,15 @@ def _position(i: Any, n: int) -> int:
 
 def chosen(args: tuple[Any, ...], argnums: Argnums, *, as_tuple: bool = False) -> Any:
     """The arguments at argnums: one, or a tuple."""
-    found = tuple([args[i] for i in positions(argnums, len(args))])
-    return found[0] if isinstance(argnums, int) and not as_tuple else found
+    if isinstance(argnums, int) and not as_tuple:
+        return args[_position(argnums, len(args))]
+    return tuple([args[i] for i in positions(argnums, len(args))])
 
 
 def replaced(args: tuple[Any, ...], argnums: Argnums, new: Any) -> tuple[Any, ...]:
-    """The arguments with new ones at argnums."""
+    """The arguments with new ones at argnums, which have been chosen from."""
     full = list(args)
-    for i, value in zip(positions(argnums, len(args)), (new,) if isinstance(argnums, int) else new, strict=True):
+    for i, value in ((argnums, new),) if isinstance(argnums, int) else zip(argnums, new, strict=True):
         full[i] = value
     return tuple(full)
 

@@ -219,7 +219,7 @@ def _unary(op: Op) -> Callable[..., Any]:
             out.node = None
             out.store = None
             out.extra = None
-            if x.node is not None:
+            if x.node is not None and op.vjp:
                 state = current()
                 if None not in state.grad_off:
                     record_unary(op, None, x, out, state)
@@ -240,12 +240,15 @@ def _binary(op: Op) -> Callable[..., Any]:
             kind = x.kind
         except AttributeError:
             return bind(op, (x, y), {})
-        other = type(y)
-        if watched or (y.kind is not kind if other is Tensor else other is not float and other is not int):
+        if type(y) is Tensor:
+            value, node, plain = y.value, y.node, y.kind is kind
+        else:
+            value, node, plain = y, None, type(y) is float or type(y) is int
+        if watched or not plain:
             return bind(op, (x, y), {})
         if kind.fast:
             try:
-                array = kernel(x.value, y.value if other is Tensor else y)
+                array = kernel(x.value, value)
             except ValueError as error:
                 raise mismatch(op, (x, y), error) from None
             out = Tensor()
@@ -256,13 +259,13 @@ def _binary(op: Op) -> Callable[..., Any]:
             out.node = None
             out.store = None
             out.extra = None
-            if x.node is not None or (other is Tensor and y.node is not None):
+            if x.node is not None or node is not None:
                 state = current()
                 if None not in state.grad_off:
                     record_binary(op, None, x, y, out, state)
             return out
         state = current()
-        if x.owner in state.levels and (other is not Tensor or y.owner is x.owner):
+        if x.owner in state.levels and (type(y) is not Tensor or y.owner is x.owner):
             return x.owner.binary(op, x, y, state)
         return bind(op, (x, y), {})
     return call

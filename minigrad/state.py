@@ -140,23 +140,20 @@ class using:  # noqa: N801  reads as a statement
             watched.discard(self)
 
 
-class level:  # noqa: N801  reads as a statement
+class level(using):  # noqa: N801  reads as a statement
     """`with level(interpreter) as me:` puts one more level on the stack for a block."""
 
-    __slots__ = ("me", "scope")
+    __slots__ = ("me",)
 
     def __init__(self, me: Interpreter) -> None:
         self.me = me
 
-    def __enter__(self) -> Interpreter:
+    def __enter__(self) -> Interpreter:  # type: ignore[override]
         outside = _STATE.get()
         self.me.enter(outside)
-        self.scope = using(outside._replace(levels=(*outside.levels, self.me)))
-        self.scope.__enter__()
+        self.new = outside._replace(levels=(*outside.levels, self.me))
+        using.__enter__(self)
         return self.me
-
-    def __exit__(self, *error: object) -> None:
-        self.scope.__exit__(*error)
 
 
 def below(me: Interpreter) -> State:

@@ -17,7 +17,7 @@ from itertools import count
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from .backend import address, host_array
+from .backend import address
 from .errors import UsageError
 from .inference import mark
 from .state import current, show, tell, watched
@@ -267,19 +267,6 @@ def base_tensor(array: Array, kind: Kind, shape: tuple[int, ...], store: Storage
     x.store = store
     x.extra = None
     return x
-
-
-def like(x: Tensor, array: Array) -> Tensor:
-    """A base tensor on the host of the kind and shape of `x`, around what a kernel made: of a 0-d array that is a scalar."""
-    y = Tensor()
-    y.owner = None
-    y.shape = shape = x.shape
-    y.value = array if shape else host_array(array)
-    y.kind = x.kind
-    y.node = None
-    y.store = None
-    y.extra = None
-    return y
 
 
 def _whole(store: Storage) -> Tensor:

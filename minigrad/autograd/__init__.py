@@ -98,8 +98,9 @@ def grad(outputs: End | Sequence[End], inputs: End | Sequence[End], grad_outputs
         found = gradients(ys, xs, cts, retain_graph=keep, create_graph=create_graph)
         if materialize_grads:
             return tuple([zeros_for(x, create_graph=create_graph) if g is None else g for g, x in zip(found, xs, strict=True)])
-        if not allow_unused and any(g is None for g in found):  # `None in found` would compare, which is an op
-            raise unused(next(x for x, g in zip(xs, found, strict=True) if g is None))
+        for g, x in zip(found, xs, strict=True):
+            if g is None and not allow_unused:
+                raise unused(x)
         return tuple(found)
 
     if not is_grads_batched:

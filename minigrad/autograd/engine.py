@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ..errors import UsageError
+from ..graph.bare import around, bare
 from ..graph.edge import end_of
 from ..graph.node import done_before
 from ..ops.shape import sum_to
 from ..state import current, tell, using, watched
-from ..tensor import Tensor, alias, extra_of, like, next_number, storage_of
+from ..tensor import Tensor, alias, extra_of, next_number, storage_of
 from .accumulated import deposit
 
 if TYPE_CHECKING:
@@ -73,14 +74,22 @@ def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
     nodes: list[Node] = []
     leaves: dict[Tensor, int] = {}
     while todo:
-        node = todo.pop()
-        nodes.append(node)
-        for target in (node.target, *[target for target, _ in node.more]) if node.more else (node.target,):
-            if type(target) is Tensor:
-                leaves[target] = leaves.get(target, 0) + 1
-            elif target not in seen and target.number > since:
-                seen.add(target)
-                todo.append(target)
+        node: Any = todo.pop()
+        while True:  # down the first edges; where the others lead is for later
+            nodes.append(node)
+            for target, _ in node.more:
+                if type(target) is Tensor:
+                    leaves[target] = leaves.get(target, 0) + 1
+                elif target not in seen and target.number > since:
+                    seen.add(target)
+                    todo.append(target)
+            node = node.target
+            if type(node) is Tensor:
+                leaves[node] = leaves.get(node, 0) + 1
+                break
+            if node in seen or node.number <= since:
+                break
+            seen.add(node)
     nodes.sort(key=_number)
     return nodes, leaves
 
@@ -179,7 +188,7 @@ class Walk(Run):
         """Add a cotangent to what has already arrived there."""
         key = (target, nr) if nr else target
         old = self.arrived.get(key)
-        self.arrived[key] = ct if old is None else old + ct
+        self.arrived[key] = ct if old is None else _sum(old, ct)
 
     def go(self) -> None:
         """Run the nodes from the youngest to the oldest."""
@@ -193,51 +202,52 @@ class Walk(Run):
         while nodes:
             node = nodes.pop()
             ct = arrived.pop(node, None) if node.outs == 1 else self._outputs(node)
-            if on_arrays and nodes and node.target is nodes[-1] and type(ct) is Tensor and ct.kind.fast and ct.node is None:
+            if on_arrays and ct is not None and not node.more and node.outs == 1:
                 node, ct = self._straight(node, ct)
-            if ct is None:
-                grads = None
-            elif unseen and node.hooks is None and node not in special:
-                grads = node.run(ct, wanted, create_graph)
-                if node.metas is not None:
-                    grads = _fitted(grads, node.metas)
+                if node is None:
+                    continue
+            grads = None  # those of the node before are not needed any more
+            if ct is not None and (not unseen or node.hooks is not None or node in special):
+                grads = self._watched(node, ct)
+            elif ct is not None:
+                if on_arrays and node.outs == 1:
+                    grads = node.on_arrays(ct)
+                if grads is None:
+                    grads = node.run(ct if node.outs > 1 else around(ct), wanted, create_graph)
+                    if node.metas is not None:
+                        grads = _fitted(grads, node.metas)
                 if not retained or node.number > retained:
                     node.release()
-            else:
-                grads = self._watched(node, ct)
-            if not node.more:  # most of a chain: the loop below costs 0.2 us more
-                target = node.target
-                if grads is not None and (ct := grads[0]) is not None:
-                    key = (target, node.nr) if node.nr else target
-                    arrived[key] = arrived[key] + ct if key in arrived else ct
-                if type(target) is Tensor:
-                    self._came(target)
-                continue
             for (target, nr), ct in zip(((node.target, node.nr), *node.more), grads or repeat(None), strict=False):
                 if ct is not None and (wanted is None or target in wanted):
                     key = (target, nr) if nr else target
-                    arrived[key] = arrived[key] + ct if key in arrived else ct
+                    arrived[key] = _sum(arrived[key], ct) if key in arrived else ct
                 if type(target) is Tensor:
                     self._came(target)
 
-    def _straight(self, node: Node, ct: Tensor) -> tuple[Node, Tensor]:
-        """Go down on arrays while each node leads to the next one alone: the node after, its cotangent. [NOTE fast-path]"""
+    def _straight(self, node: Node, ct: Any) -> tuple[Any, Any]:
+        """Go down on arrays while nodes have one edge: the node that takes more, and its cotangent. [NOTE fast-path]
+
+        None where there was no such node: what came out has been sent on.
+        """
         nodes, arrived, special, retained = self.nodes, self.arrived, self.special, self.retained
-        array = ct.value
-        while node.hooks is None and node not in special and nodes:
-            after = nodes[-1]
-            if node.target is not after or node.more or after.outs > 1 or after in arrived:
-                break
+        array = bare(ct)
+        while array is not None and not node.more and node.hooks is None and node not in special:
             new = node.straight(array)
             if new is None:
                 break
-            array = new
+            if new is not array:
+                ct = array = new
             if not retained or node.number > retained:
                 node.release()
+            target = node.target
+            if not nodes or target is not nodes[-1] or target.outs > 1 or target in arrived:
+                self.arrive(target, node.nr, ct)
+                if type(target) is Tensor:
+                    self._came(target)
+                return None, None
             node = nodes.pop()
-        if array is ct.value:
-            return node, ct
-        return node, like(ct, array)
+        return node, ct
 
     def _came(self, leaf: Tensor) -> None:
         """Count one of the edges to a leaf as done."""
@@ -248,10 +258,12 @@ class Walk(Run):
     def _outputs(self, node: Node) -> list[Any] | None:
         """What has arrived at each of several outputs, or None where nothing has."""
         cts = [self.arrived.pop((node, nr) if nr else node, None) for nr in range(node.outs)]
-        return cts if any(ct is not None for ct in cts) else None
+        return [ct if ct is None else around(ct) for ct in cts] if any(ct is not None for ct in cts) else None
 
     def _watched(self, node: Node, ct: Any) -> Any:
         """Run a node that has hooks or whose cotangent was asked for; no further where that was all."""
+        if node.outs == 1:
+            ct = around(ct)
         if node.hooks is not None:
             ct = _before(node, ct)
         if node in self.special:
@@ -283,12 +295,18 @@ class Walk(Run):
         ct = self.arrived.pop(leaf, None)
         if ct is None or (self.accumulates and done_before(leaf)):
             return
+        ct = around(ct)
         if leaf.extra is not None and leaf.extra.hooks:
             ct = call_hooks(leaf.extra.hooks, ct)
         if self.accumulates:
             deposit(leaf, ct, create_graph=self.create_graph)
         elif leaf in self.special:
             self.captured[leaf, 0] = ct
+
+
+def _sum(one: Any, other: Any) -> Any:
+    """The sum of two cotangents: of arrays, where both are."""
+    return around(one) + around(other) if type(one) is Tensor or type(other) is Tensor else one + other
 
 
 def _fitted(grads: list[Any], metas: tuple[Any, ...]) -> list[Any]:

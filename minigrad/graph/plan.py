@@ -5,11 +5,10 @@ So neither looks anything up: the shorter ways of graph/record.py are chosen her
 
 from __future__ import annotations
 
-from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from ..backend import CPU
 from ..errors import UsageError
+from .bare import compiled
 
 if TYPE_CHECKING:
     from ..op import Op
@@ -49,38 +48,11 @@ class Plan:
         # of a single save: which input it is, or the number of inputs; and whether there are two, crossed, as of a product
         self.alone = None if len(self.places) != 1 else len(needs) if self.places[0][0] is None else self.places[0][0]
         self.crossed = self.places == ((1, 0), (0, 0))
-        self.arrays = on_arrays(self.steps, "on_reals") if op.elementwise else None
-        self.complexes = on_arrays(self.steps, "on_complexes") if op.elementwise else None
+        self.arrays = compiled(self.steps, "on_reals") if op.elementwise else None
+        self.complexes = compiled(self.steps, "on_complexes") if op.elementwise else None
         # the rule on arrays, where it is one and reads what is saved or nothing: most of a chain
         single = self.arrays is not None and len(self.arrays) == 1 and len(self.saves) < 2 and self.arrays[0]
         self.one = single[0] if single and len(single[1]) == len(self.saves) else None
         # one rule that reads at most one saved tensor and nothing else
         self.lean = self.steps[0] if (len(self.steps) == 1 and self.steps[0] and not self.joint and len(self.saves) < 2
                                       and self.steps[0][1] in ((), (0,))) else None
-
-
-def on_arrays(steps: tuple[Any, ...], on: str) -> tuple[Any, ...] | None:
-    """The rules of an elementwise row with every row they name read as its kernel, or None where they name something else.
-
-    on: "on_reals" or "on_complexes", the attribute of what means something else on such arrays.
-    Below level 0 there are only arrays, and what a row does there is its kernel. [NOTE fast-path]
-    """
-    rules = [None if step is None else _as_kernel(step[0], on) for step in steps]
-    return None if None in rules else tuple([(rule, step[1]) for rule, step in zip(rules, steps, strict=True)])
-
-
-def _as_kernel(f: Any, on: str) -> Any:
-    """A row as its kernel, a number as it is, any other function with what it names read so; None where that fails."""
-    f = getattr(f, on, f)
-    op = getattr(f, "op", None)
-    if op is not None:
-        return CPU.kernel(op.kernel) if op.elementwise else None
-    if type(f) is not FunctionType:
-        return f if type(f) in (int, float) else None
-    named = {name: _as_kernel(f.__globals__.get(name), on) for name in f.__code__.co_names}
-    closed = [_as_kernel(cell.cell_contents, on) for cell in f.__closure__ or ()]
-    if None in named.values() or None in closed:
-        return None
-    # code of its own: CPython adapts code to what it meets, and the original meets tensors
-    cells = tuple([CellType(c) for c in closed])
-    return FunctionType(f.__code__.replace(), {"__name__": f.__module__, **named}, None, f.__defaults__, cells)

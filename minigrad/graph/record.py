@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..state import State, current, show, tell, watched
-from ..storage import Storage
-from ..tensor import LEAF, Tensor, alias, like, next_number, wrapper
+from ..tensor import LEAF, Tensor, alias, next_number, wrapper
+from .bare import on_arrays, straight
 from .node import Node
 from .plan import UNARY, Plan
 from .raw import raw
-from .saved import Constant, PackedTensor, SavedValue, keep, keep_base, save
+from .saved import Constant, PackedTensor, keep, keep_base, save
 
 if TYPE_CHECKING:
-    from ..backend import Array
     from ..interpreters.base import Interpreter
     from ..op import Op
 
@@ -46,28 +45,13 @@ class OpNode(Node):
             raise already_freed(self.name())
         if create_graph or watched:
             return self._run(ct, wanted, create_graph)
-        if plan.op.elementwise and ct.node is None and self.metas is None:
-            # nothing records below, where there are only arrays: the rules run on them [NOTE fast-path]
-            made = self.straight(ct.value) if ct.kind.fast else None
-            if made is not None:
-                return [ct if made is ct.value else like(ct, made)]
-            # numpy rounds products of complex scalars, which is what comes of 0-d arrays, otherwise than those of arrays
-            rules = plan.arrays if ct.kind.fast else plan.complexes if ct.kind.complex and ct.shape else None
-            grads = rules and _on_arrays(self, ct, rules)
-            if grads is not None:
-                return grads
         if plan.lean is not None:
             function, reads = plan.lean
             return [function(ct, held.unpack()) if reads else function(ct)]
         return self._run(ct, wanted, create_graph)
 
-    def straight(self, array: Array) -> Array | None:
-        held, rule = self.held, self.plan.one
-        if rule is None or held is None or self.metas is not None:
-            return None
-        if type(held) is Storage:
-            return None if held.version else rule(array, held.array)
-        return rule(array) if held == () else rule(array, held.value) if type(held) is Constant else None
+    on_arrays = on_arrays
+    straight = straight
 
     @property
     def saved(self) -> Any:
@@ -146,26 +130,6 @@ class OpNode(Node):
     _raw_saved_self = property(lambda self: raw(self, self.plan.saves.index("x0")))
     _raw_saved_other = property(lambda self: raw(self, self.plan.saves.index("x1")))
     _raw_saved_result = property(lambda self: raw(self, self.plan.saves.index("out")))
-
-
-def _on_arrays(node: OpNode, ct: Tensor, rules: tuple[Any, ...]) -> list[Tensor] | None:
-    """The rules of an elementwise row on the arrays, or None where one of them is not at hand."""
-    values = []
-    for kept in node.saved:
-        if type(kept) is Storage and not kept.version:
-            values.append(kept.array)
-        elif type(kept) is Constant:
-            values.append(kept.value)
-        elif type(kept) is PackedTensor or type(kept) is SavedValue:
-            return None
-        else:
-            values.append(kept.unpack().value)
-    grads, array = [], ct.value
-    for rule, reads in rules:
-        made = rule(array, values[reads[0]]) if len(reads) == 1 and type(reads[0]) is int else rule(
-            array, *[values[k] if type(k) is int else k(node, False) for k in reads])
-        grads.append(ct if made is array else like(ct, made))
-    return grads
 
 
 def already_freed(name: str) -> UsageError:
@@ -249,8 +213,7 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, stat
     elif owner is None:
         node.held = keep_base(kept)
     else:
-        value = kept.value
-        node.held = keep_base(value) if value.owner is None and value.node is None else keep(value)
+        node.held = _kept(owner, kept)
     return out
 
 
@@ -286,7 +249,9 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
         out.nr = 0
     else:
         out = wrapper(owner, out, node)
-    if state.hooks is None and plan.alone is not None:
+    if not plan.saves:
+        node.held = ()
+    elif state.hooks is None and plan.alone is not None:
         kept = (x, y, out)[plan.alone]
         node.held = keep_base(kept) if owner is None and type(kept) is Tensor else _kept(owner, kept)
     elif state.hooks is None and plan.crossed:
@@ -311,7 +276,11 @@ def _kept(owner: Interpreter | None, x: Any) -> Any:
     """What a node keeps of an input or output where no hooks are in force."""
     if type(x) is not Tensor:
         return Constant(x)
-    return keep_base(x) if owner is None else keep(x.value if x.owner is owner else x)
+    if owner is not None:
+        x = x.value if x.owner is owner else x
+        if x.owner is not None or x.node is not None:
+            return keep(x)
+    return keep_base(x)
 
 
 def _several(owner: Interpreter | None, out: tuple[Tensor, ...], node: OpNode) -> tuple[Tensor, ...]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..autograd.function_call import Call
     from ..op import Op
+    from ..state import State
 
 RANDOMNESS = ("error", "same", "different")
 
@@ -56,6 +57,15 @@ class VmapInterpreter(Interpreter):
             return out if bdim is None else self.batched(out, bdim)
         each = bdim if isinstance(bdim, (tuple, list)) else [bdim] * len(out)
         return tuple([o if b is None else self.batched(o, b) for o, b in zip(out, each, strict=True)])
+
+    def unary(self, op: Op, x: Tensor, state: State) -> Any:
+        return self.batched(op.call(x.value), x.note) if op.elementwise else self.process(op, (x,), {})
+
+    def binary(self, op: Op, x: Tensor, y: Any, state: State) -> Any:
+        number = type(y) is not Tensor
+        if op.elementwise and (number or (x.note == y.note and len(x.shape) == len(y.shape))):
+            return self.batched(op.call(x.value, y if number else y.value), x.note)
+        return self.process(op, (x, y), {})
 
     def process_call(self, call: Call, args: tuple[Any, ...]) -> Any:
         return call.at_vmap(self, args)

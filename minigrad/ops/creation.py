@@ -16,7 +16,7 @@ from ..op import OpFunction, row
 from ..state import current
 from ..storage import kind_of, new_storage
 from ..tensor import Tensor, fresh
-from .batching import same_bdim, to_front
+from .batching import elementwise, same_bdim, to_front
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,9 @@ def _filled(xp: Any, d: Any, shape: tuple[int, ...], fill_value: Any) -> Array:
     """Memory of zeros is not touched before it is written to."""
     if type(fill_value) is int and fill_value == 0:
         return xp.zeros(shape, d)
-    return xp.full(shape, xp.asarray(fill_value).astype(d), d)
+    out = xp.empty(shape, d)
+    out.fill(xp.asarray(fill_value).astype(d))
+    return out
 
 
 _full = _making("full", _filled)
@@ -278,14 +280,28 @@ def full_like(x: Tensor, fill_value: Any, *, dtype: dtype | None = None, device:
     return as_leaf(out if device is None else out.to(device), requires_grad)
 
 
+def _zeros_like_kernel(xp: Any, x0: Array) -> Array:
+    return xp.zeros(x0.shape, x0.dtype)
+
+
+def _ones_like_kernel(xp: Any, x0: Array) -> Array:
+    out = xp.empty(x0.shape, x0.dtype)
+    out.fill(1)
+    return out
+
+
+_zeros_like = row("zeros_like", _zeros_like_kernel, arity=1, vjp=None, jvp=None, batch=elementwise)
+_ones_like = row("ones_like", _ones_like_kernel, arity=1, vjp=None, jvp=None, batch=elementwise)
+
+
 def zeros_like(x: Tensor, **options: Any) -> Tensor:
     """Zeros in the shape of `x`.  Source: torch.zeros_like."""
-    return full_like(x, 0, **options)
+    return full_like(x, 0, **options) if options else _zeros_like(x)
 
 
 def ones_like(x: Tensor, **options: Any) -> Tensor:
     """Ones in the shape of `x`.  Source: torch.ones_like."""
-    return full_like(x, 1, **options)
+    return full_like(x, 1, **options) if options else _ones_like(x)
 
 
 empty_like = zeros_like

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from .. import tree
 from ..autograd.engine import Walk, reachable
 from ..errors import CheckpointError
+from ..graph.bare import around
 from ..graph.node import Node, age
 from ..graph.record import already_freed
 from ..graph.saved import Hooks
@@ -154,7 +155,8 @@ def _backward(frame: Frame, owner: Interpreter | None, slots: list[Slot], outs: 
         walk = _Local(nodes, leaves, asked, create_graph=create_graph, retain_graph=create_graph)
         walk.retained = walk.retained or second.ended
         walk.run(owner, [(*edges[nr], ct) for nr, ct in zip(given, cts, strict=True)])
-        return [walk.arrived.get((target, nr) if nr else target) for target, nr in asked]
+        found = [walk.arrived.get((target, nr) if nr else target) for target, nr in asked]
+        return [g if g is None else around(g) for g in found]
     return back
 
 

@@ -25,9 +25,10 @@ subclass
 modes views
 names
 methods
-graph.node graph.plan
+graph.node
 graph.edge graph.saved
-graph.raw
+graph.bare graph.raw
+graph.plan
 graph.record
 op
 ops.batching

@@ -314,6 +314,8 @@ SAMPLES = {
     # ------------------------------------------------------------ creation and shape
     "creation._full_like": [((real(2, 3),), {"shape": (2, 3), "fill_value": 2.0, "dtype": OWN}),
                             ((real(2),), {"shape": (4,), "fill_value": 2.0, "dtype": OWN})],
+    "creation._zeros_like": UNARY,
+    "creation._ones_like": UNARY,
     "shape._permute": [((number(2, 3, 4),), {"dims": (2, 0, 1)}), ((number(),), {"dims": ()})],
     "shape.view_row": [((number(2, 3),), {"shape": (3, 2)}), ((number(1),), {"shape": ()}), ((number(2, 3),), {"shape": (6,)})],
     "shape._expand": [((number(2, 1),), {"shape": (4, 2, 3)}), ((number(),), {"shape": (3,)})],

@@ -16,8 +16,8 @@ from minigrad.autograd import accumulated, anomaly_mode, engine, forward_ad, fun
 from minigrad.backend import CPU
 from minigrad.devices import accelerator, meta, pinned, simulated
 from minigrad.fx import memory, tracer
+from minigrad.graph import bare, saved
 from minigrad.graph import node as nodes
-from minigrad.graph import saved
 from minigrad.interpreters import functional
 from minigrad.interpreters.base import Interpreter
 from minigrad.interpreters.grad import GradInterpreter
@@ -244,8 +244,8 @@ def levels_that_hide_hooks():
     def enter(self):
         outside = state.current()
         self.me.enter(outside)
-        self.scope = state.using(outside._replace(levels=(*outside.levels, self.me), hooks=None))
-        self.scope.__enter__()
+        self.new = outside._replace(levels=(*outside.levels, self.me), hooks=None)
+        state.using.__enter__(self)
         return self.me
     return replaced(state.level, __enter__=enter)
 
@@ -576,6 +576,14 @@ def straight_stretches_unchecked():
         kept = self.saved[0] if self.saved else None
         return self.plan.one(array, kept.array) if isinstance(kept, Storage) and self.plan.one is not None else None
     return replaced(record.OpNode, straight=straight)
+
+
+def shared_cotangents_as_arrays():
+    """What two edges know travels as an array too, which each leaf takes for its own."""
+    def on_arrays(self, ct):
+        grads = bare.on_arrays(self, ct)
+        return grads and [bare.bare(g) for g in grads]
+    return replaced(record.OpNode, on_arrays=on_arrays)
 
 
 # ---------------------------------------------------------------- save_on_cpu

@@ -469,6 +469,19 @@ def test_a_stretch_of_nodes_that_is_not_checked_runs_on_what_was_written():
         assert program() == -9.0
 
 
+def test_a_cotangent_that_two_leaves_take_for_their_own_is_written_to_twice():
+    """[NOTE fast-path]  On the host.  The gradients of 3 (x + y) are 3; x's is written to, and y's would be 4 too."""
+    def program():
+        x, y = (t([1.0, 2.0], device="cpu", requires_grad=True) for _ in range(2))
+        ((x + y) * 3.0).sum().backward()
+        x.grad.add_(1.0)
+        return y.grad.tolist()
+
+    assert program() == [3.0, 3.0]
+    with broken.shared_cotangents_as_arrays():
+        assert program() == [4.0, 4.0]
+
+
 def test_an_unpack_hook_that_writes_makes_the_second_backward_another():
     """[NOTE hooks-do-not-mutate] H6.  Upstream: pytorch/pytorch#60975."""
     def two_backwards():

@@ -439,6 +439,19 @@ def test_every_tensor_on_a_straight_stretch_can_be_asked_for_its_gradient():
         assert mg.autograd.grad(found[-1], x, retain_graph=True)[0].item() == pytest.approx(right, rel=1e-14)
 
 
+def sum_of_two():
+    """x + y, whose gradients are one cotangent; then the gradient of x is written to."""
+    x, y = t([1.0, 2.0], requires_grad=True), t([3.0, 4.0], requires_grad=True)
+    ((x + y) * 3.0).sum().backward()
+    x.grad.add_(1.0)
+    return x.grad.tolist(), y.grad.tolist()
+
+
+def test_two_leaves_that_one_cotangent_reaches_have_gradients_of_their_own():
+    """[NOTE fast-path]"""
+    assert sum_of_two() == ([4.0, 4.0], [3.0, 3.0])
+
+
 def test_a_hook_on_a_straight_stretch_runs_once_and_may_change_the_gradient():
     """[NOTE fast-path]"""
     x, _, b, _, last = stretch(t(0.4, requires_grad=True))

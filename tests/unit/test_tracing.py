@@ -33,8 +33,8 @@ sin grad@2
     sin base
   save 1: x0 of SinBackward0 grad@1, float64[] 8 B
 save 2: x0 of SinBackward0 grad@2, float64[] 8 B
-  full_like grad@1
-    full_like base
+  ones_like grad@1
+    ones_like base
 backward grad@2
 unpack 2: x0 of SinBackward0 grad@2
   cos grad@1
@@ -45,7 +45,7 @@ unpack 2: x0 of SinBackward0 grad@2
   save 4: x0 of MulBackward0 grad@1, float64[] 8 B
 free 2
   free 1
-    full_like base
+    ones_like base
   backward grad@1
   unpack 4: x0 of MulBackward0 grad@1
     mul base
@@ -66,7 +66,7 @@ save 1: x0 of SinBackward0 grad@1, float64[] 8 B packed by checkpoint 1
 sin grad@1
   sin base
 save 2: x0 of SinBackward0 grad@1, float64[] 8 B packed by checkpoint 1
-  full_like base
+  ones_like base
 backward grad@1
 recompute checkpoint 1 for grad@1
 | sin grad@1
@@ -90,7 +90,7 @@ def test_level_0_is_told_by_that_name():
     assert str(trace(lambda: mg.sin(x).backward())) == """\
 sin base
 save 1: x0 of SinBackward0 level 0, float64[] 8 B
-full_like base
+ones_like base
 backward level 0
 unpack 1: x0 of SinBackward0 level 0
 cos base
@@ -108,7 +108,7 @@ sin grad@1
   sin base
   copy sim to host, 8 B
 save 1: x0 of SinBackward0 grad@1, float64[] 8 B packed by save_on_cpu
-  full_like base
+  ones_like base
 backward grad@1
   copy sim from host, 8 B
 unpack 1: x0 of SinBackward0 grad@1
