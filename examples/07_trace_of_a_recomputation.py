@@ -12,8 +12,7 @@ Prints:
     forward, checkpoint 1        sin(mul)
     forward, checkpoint 1        sum(sin_1)
     forward                      ones_like(sum_1)
-    backward                     view(ones_like)
-    backward                     expand(view)
+    backward                     expand(ones_like)
     recomputation, checkpoint 1  sin(x)
     recomputation, checkpoint 1  true_divide(coins)
     recomputation, checkpoint 1  mul(sin_2, true_divide_1)
@@ -30,7 +29,7 @@ Prints:
     ------------------------------------------------------------------------
     x                float64[4]     32  argument               sin_2, cos_1
     coins            float64[4]     32  forward, checkpoint 1  true_divide_1
-    ones_like        float64[]       8  forward                view
+    ones_like        float64[]       8  forward                expand
     computed: 40 bytes, given: 32 bytes
 """
 

@@ -186,6 +186,11 @@ def lapack(xp: Any, name: str, like: Array) -> Callable[..., Any] | None:
         return None
 
 
+def is_known(xp: Any, x: Array) -> bool:
+    """Whether it is one number of the host, and not nan: elsewhere nobody looks."""
+    return xp is numpy and x.size == 1 and not numpy.isnan(x)
+
+
 def looking(xp: Any) -> AbstractContextManager[Any]:
     """Within it a function of linalg raises where it fails, for which cupy's would have to wait: else those give nan."""
     if xp is numpy:

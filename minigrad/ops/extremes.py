@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..backend import is_known
 from ..dtypes import BOOL
 from ..errors import UsageError
 from ..op import OpFunction, row
@@ -43,8 +44,9 @@ class MinMax(NamedTuple):
 
 # ---------------------------------------------------------------- shared by what equals the result
 def _alike(xp: Any, x0: Array, x1: Array) -> Array:
-    """Equal, or nan both."""
-    return (x0 == x1) | (xp.isnan(x0) > ~xp.isnan(x1))  # where the second is one number, & takes 20 times as long as >
+    """Equal, or nan both: a pass less where it is known that they are not, as torch does on the CPU alone."""
+    same = x0 == x1
+    return same if is_known(xp, x1) else same | (xp.isnan(x0) > ~xp.isnan(x1))  # of one number, & takes 20 times as long as >
 
 
 the_same = row("equal_or_nan", _alike, vjp=None, jvp=None, batch=elementwise, promote="arith",

@@ -95,7 +95,7 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
 
 def _needed(xp: Any, mask: Any, n: int, dim: int) -> Any:
     """Which of n elements along the last dimension, `dim`, a mask takes: as many of the first ones as it has true ones."""
-    count = xp.sum(mask, axis=dim, keepdims=True)
+    count = xp.sum(mask, axis=dim, keepdims=True) if dim else xp.asarray(xp.count_nonzero(mask))  # of all it is much faster
     if count.size and count.max() > n:
         msg = (f"masked_scatter: expected self and source to have same dtypes and source to have at least as many elements "
                f"({int(count.max())}) as the mask has ones")

@@ -292,8 +292,9 @@ sum_dims: OpFunction = row("sum", lambda xp, x0, dims, keepdim: xp.add.reduce(x0
 
 
 def kept(x: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    """What a reduction over `dims` gave, with the dimensions that it took as extents of 1."""
-    return x if keepdim or not dims else view_row(x, shape=tuple(1 if i in dims else n for i, n in enumerate(shape)))
+    """What a reduction over `dims` gave, with the dimensions that it took as extents of 1, unless broadcasting adds them."""
+    first = dims == tuple(range(len(dims)))
+    return x if keepdim or first else view_row(x, shape=tuple(1 if i in dims else n for i, n in enumerate(shape)))
 
 
 def restore(ct: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:

@@ -69,22 +69,22 @@ def aminmax(x, g, h):
     return low, high, out
 
 
-def max_of_all(x, g):
-    y = x.max()
-    ties = x == y
-    return y, ties * (g / np.count_nonzero(ties))
-
-
-def min_of_all(x, g):
-    y = x.min()
-    ties = x == y
+def shared(x, y, g):
+    """An element of all, and the cotangent for those that equal it, or are nan as it is."""
+    ties = np.isnan(x) if np.isnan(y) else x == y
     return y, ties * (g / np.count_nonzero(ties))
 
 
 def median_of_all(x, g):
-    y = np.partition(x.reshape(-1), (x.size - 1) // 2)[(x.size - 1) // 2]
-    ties = x == y
-    return y, ties * (g / np.count_nonzero(ties))
+    """nan where there is one."""
+    k = (x.size - 1) // 2
+    return shared(x, np.nan if np.isnan(x.max()) else np.partition(x.reshape(-1), k)[k], g)
+
+
+def nanmedian_of_all(x, g):
+    """nan is sorted to the end."""
+    k = (x.size - np.count_nonzero(np.isnan(x)) - 1) // 2
+    return shared(x, np.partition(x.reshape(-1), k)[k], g)
 
 
 def at(x, i, g):
@@ -200,10 +200,10 @@ OPS = {
     "amax": (lambda x: x.amax(-1), (X,), ROW, amax),
     "amin": (lambda x: x.amin(-1), (X,), ROW, amin),
     "aminmax": (lambda x: tuple(mg.aminmax(x, dim=-1)), (X,), (ROW, ROW2), aminmax),
-    "max": (mg.max, (X,), SCALAR, max_of_all),
-    "min": (mg.min, (X,), SCALAR, min_of_all),
+    "max": (mg.max, (X,), SCALAR, lambda x, g: shared(x, x.max(), g)),
+    "min": (mg.min, (X,), SCALAR, lambda x, g: shared(x, x.min(), g)),
     "median": (mg.median, (X,), SCALAR, median_of_all),
-    "nanmedian": (mg.nanmedian, (X,), SCALAR, median_of_all),
+    "nanmedian": (mg.nanmedian, (X,), SCALAR, nanmedian_of_all),
     "max(dim)": (lambda x: x.max(-1).values, (X,), ROW, lambda x, g: at(x, x.argmax(-1), g)),
     "min(dim)": (lambda x: x.min(-1).values, (X,), ROW, lambda x, g: at(x, x.argmin(-1), g)),
     "median(dim)": (lambda x: x.median(-1).values, (X,), ROW, nth(499)),
