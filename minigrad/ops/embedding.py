@@ -37,7 +37,7 @@ def _lookup_kernel(xp: Any, x0: Array, x1: Array, padding: int, period: int) -> 
     if x1.size and not 0 <= x1.min() <= x1.max() < x0.shape[0]:
         msg = "index out of range in self"
         raise IndexError(msg)
-    return x0[x1]
+    return xp.take(x0, x1, axis=0)  # which copies whole rows
 
 
 def _offset(x: Tensor, bdim: int | None, size: int, rows: int) -> Tensor:

@@ -215,8 +215,14 @@ def _fill_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params)
     return elementwise(fill_at.op, size, [x, mask, value], [bdims[0], bdim, bdims[2]], {})
 
 
+def _select_kernel(xp: Any, x0: Any, x1: Any, dim: int) -> Any:
+    if dim == 0:  # whole rows are copied at once
+        return xp.take(x0, _in_range(xp, x1, len(x0), 0), axis=0)
+    return x0[_entries(xp, x1, x0.shape[dim], dim)]
+
+
 _index_select: OpFunction = row(
-    "index_select", lambda xp, x0, x1, dim: x0[_entries(xp, x1, x0.shape[dim], dim)], saves=("x1",), batch=_by_index,
+    "index_select", _select_kernel, saves=("x1",), batch=_by_index,
     vjp=(lambda ct, shape0, x1, dim: _index_add(new_zeros(ct, shape0), x1, ct, dim=dim), None),
     jvp=(lambda dx, x1, dim: _index_select(dx, x1, dim=dim), None))
 

@@ -100,7 +100,7 @@ def _needed(xp: Any, mask: Any, n: int, dim: int) -> Any:
         msg = (f"masked_scatter: expected self and source to have same dtypes and source to have at least as many elements "
                f"({int(count.max())}) as the mask has ones")
         raise UsageError(msg)
-    return xp.arange(n) < count
+    return xp.arange(n) < count if dim else slice(int(count))
 
 
 def _masked_scatter_kernel(xp: Any, x0: Any, x1: Any, x2: Any, dim: int) -> Any:
