@@ -124,8 +124,8 @@ clamp_max = row("clamp_max", "minimum", promote="arith", saves=("x1", "x0"), bat
                 vjp=_MAX_RULES, jvp=_MAX_RULES, refuses=_NO_CLAMP,
                 doc="x, but at most `max`, a tensor or a number.  Source: torch.clamp_max.")
 
-_clamp = row("clamp", lambda xp, x0, x1, x2: xp.minimum(xp.maximum(x0, x1), x2), promote="arith", saves=("x2", "x1", "x0"),
-             node="ClampBackward1", batch=elementwise, elementwise=True, vjp=_BOTH_RULES, jvp=_BOTH_JVP, refuses=_NO_CLAMP)
+_clamp = row("clamp", "clip", promote="arith", saves=("x2", "x1", "x0"), node="ClampBackward1", batch=elementwise,
+             elementwise=True, vjp=_BOTH_RULES, jvp=_BOTH_JVP, refuses=_NO_CLAMP)
 
 
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002  torch's names

@@ -36,11 +36,12 @@ def bce_logits(x, t, g):
 
 
 def nll(x, g):
-    """Of four classes: with a thousand there would be a thousandth of the work."""
-    n = np.arange(len(x))
+    """Of four classes: with a thousand there would be a thousandth of the work.  One that says to ignore a sample is none."""
+    kept = FOUR != -100
+    place = np.arange(len(x))[kept], FOUR[kept]
     out = np.zeros_like(x)
-    out[n, FOUR] = -g / len(x)
-    return -x[n, FOUR].mean(), out
+    out[place] = -g / len(place[0])
+    return -x[place].mean(), out
 
 
 # ---------------------------------------------------------------- normalizations
