@@ -55,7 +55,7 @@ def backward(tensors: End | Sequence[End], grad_tensors: Any = None, retain_grap
     Raises UsageError where a tensor requires no grad, or where the graph has been freed.
     Source: torch.autograd.backward.
     """
-    outputs = tuple([primal(y) for y in _tuple(tensors)])
+    outputs = tuple(map(primal, _tuple(tensors)))
     cts = [c if c is None else primal(c) for c in _tuple((None,) * len(outputs) if grad_tensors is None else grad_tensors)]
     owner = owner_of(outputs, "backward()")
     starts = roots(outputs, cts, "backward()")

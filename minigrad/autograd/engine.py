@@ -11,7 +11,7 @@ Upstream: torch/csrc/autograd/engine.cpp (whose queue is ordered by sequence num
 from __future__ import annotations
 
 from itertools import repeat
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -63,18 +63,20 @@ class Run:
         self._tables = {}
 
 
-_number = attrgetter("number")
+_NUMBER, _TARGET = attrgetter("number"), itemgetter(0)
 
 
 def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
               since: int = 0) -> tuple[list[Node], dict[Tensor, int]]:
     """All nodes that the roots lead to, without `fixed` and older ones, oldest first; and the leaves, with edges to each."""
     seen = {*roots, *fixed}
-    todo = [target for target in (seen - fixed if fixed else seen) if type(target) is not Tensor]
+    todo = list(seen - fixed if fixed else seen)
     nodes: list[Node] = []
     leaves: dict[Tensor, int] = {}
     while todo:
         node: Any = todo.pop()
+        if type(node) is Tensor:
+            continue
         while True:  # down the first edges; where the others lead is for later
             nodes.append(node)
             for target, _ in node.more:
@@ -90,7 +92,7 @@ def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
             if node in seen or node.number <= since:
                 break
             seen.add(node)
-    nodes.sort(key=_number)
+    nodes.sort(key=_NUMBER)
     return nodes, leaves
 
 
@@ -121,7 +123,7 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     state = current()
     if state.watchers:
         tell(state.watchers, "backward", owner, None)
-    nodes, leaves = reachable([target for target, _, _ in roots], fixed)
+    nodes, leaves = reachable(list(map(_TARGET, roots)), fixed)
     if edges is None and state.recomputing is not None:
         nodes = [node for node in nodes if not done_before(node)]
     walk = Walk(nodes, leaves, edges, create_graph=create_graph, retain_graph=retain_graph)
@@ -156,7 +158,7 @@ class Walk(Run):
         super().__init__()
         self.nodes, self.consumers = nodes, leaves
         self.edges = frozenset(edges or ())
-        self.special = frozenset([target for target, _ in self.edges])
+        self.special = frozenset(map(_TARGET, self.edges))
         self.accumulates = edges is None
         self.wanted = None
         if edges is not None and not self.consumers.keys() <= self.special:
@@ -194,8 +196,9 @@ class Walk(Run):
         """Run the nodes from the youngest to the oldest."""
         arrived, wanted, special, create_graph, retained = (
             self.arrived, self.wanted, self.special, self.create_graph, self.retained)
-        for leaf in [target for target in arrived if type(target) is Tensor and target not in self.consumers]:
-            self.leaf(leaf)
+        for target in list(arrived):
+            if type(target) is Tensor and target not in self.consumers:
+                self.leaf(target)
         nodes = self.nodes
         on_arrays = not create_graph and not watched
         unseen = not watched or not current().watchers
