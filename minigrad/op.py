@@ -22,7 +22,7 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, host_type, share_memory
+from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, host_type, on_0d, share_memory
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, Refusal, UsageError
 from .graph.plan import Plan
@@ -201,6 +201,7 @@ def _general(op: Op) -> Callable[..., Any]:
 def _unary(op: Op) -> Callable[..., Any]:
     """One argument.  A floating base tensor on the host goes straight to the kernel, a wrapper to its level."""
     kernel = CPU.kernel(op.kernel)
+    kernel_0d = on_0d(kernel)
 
     def call(x: Tensor) -> Any:
         try:
@@ -210,11 +211,11 @@ def _unary(op: Op) -> Callable[..., Any]:
         if watched:
             return bind(op, (x,), {})
         if kind.fast:
-            array = kernel(x.value)
+            array = kernel(x.value) if x.shape else kernel_0d(x.value)
             out = Tensor()
             out.owner = None
             out.shape = x.shape
-            out.value = array if x.shape else host_array(array)
+            out.value = array
             out.kind = kind
             out.node = None
             out.store = None
