@@ -12,6 +12,7 @@ from ..errors import UsageError
 from ..op import OpFunction, row
 from ..tensor import Tensor
 from .batching import along_dim, to_front
+from .choice import where
 from .creation import new_zeros, zeros_like
 from .gather import index_select, spread_at
 from .indexing import index_batch, masked_fill, no_batch, put_at
@@ -45,7 +46,8 @@ def _take_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params)
 
 def _take_vjp(ct: Tensor, x0: Tensor, x1: Tensor) -> Tensor:
     n = x0.numel()
-    return reshape(spread_at(reshape(ct, -1), reshape(x1 % (n or 1), -1), shape=(n,), dim=0, distinct=False), x0.shape)
+    index = reshape(where(x1 < 0, x1 + n, x1), -1)  # a remainder takes five times as long
+    return reshape(spread_at(reshape(ct, -1), index, shape=(n,), dim=0, distinct=False), x0.shape)
 
 
 _take: OpFunction = row("take", _take_kernel, saves=("x1", "x0"), vjp=(_take_vjp, None),

@@ -94,7 +94,7 @@ INDICES = {
     "masked_select": (lambda x: mg.masked_select(x, T(MASK)), (X,), G.reshape(-1)[:SIDE].copy(),
                       lambda x, g: (x[MASK], into(MASK, g))),
     "masked_scatter": (lambda x, y: mg.masked_scatter(x, T(MASK), y), (X, Y), G, masked_scatter),
-    "take": (lambda x: mg.take(x, T(FLAT)), (X,), G, lambda x, g: (x.reshape(-1)[FLAT], added_flat(FLAT, g))),
+    "take": (lambda x: mg.take(x, T(FLAT)), (X,), G, lambda x, g: (x.reshape(-1)[FLAT], added_flat(np.where(FLAT < 0, FLAT + x.size, FLAT), g))),
     "index_select": (lambda x: mg.index_select(x, 0, T(INDEX)), (X,), G, lambda x, g: (x[INDEX], added(INDEX, g))),
     "index_add": (lambda x, y: mg.index_add(x, 0, T(INDEX), y), (X, Y), G,
                   lambda x, y, g: (added(INDEX, y, x), g, g[INDEX])),
