@@ -99,6 +99,13 @@ def nth(k):
     return lambda x, g: at(x, (x == np.partition(x, k, -1)[:, k:k + 1]).argmax(-1), g)
 
 
+def median_of_rows(x, g):
+    """The first nan where there is one."""
+    lost = np.isnan(x)
+    middle = (x == np.partition(x, 499, -1)[:, 499:500]).argmax(-1)
+    return at(x, np.where(lost.any(-1), lost.argmax(-1), middle), g)
+
+
 def norm(x, g):
     y = np.sqrt((x * x).sum(-1))
     return y, x * (g / y)[:, None]
@@ -206,7 +213,7 @@ OPS = {
     "nanmedian": (mg.nanmedian, (X,), SCALAR, nanmedian_of_all),
     "max(dim)": (lambda x: x.max(-1).values, (X,), ROW, lambda x, g: at(x, x.argmax(-1), g)),
     "min(dim)": (lambda x: x.min(-1).values, (X,), ROW, lambda x, g: at(x, x.argmin(-1), g)),
-    "median(dim)": (lambda x: x.median(-1).values, (X,), ROW, nth(499)),
+    "median(dim)": (lambda x: x.median(-1).values, (X,), ROW, median_of_rows),
     "nanmedian(dim)": (lambda x: mg.nanmedian(x, -1).values, (X,), ROW, nth(499)),
     "kthvalue": (lambda x: x.kthvalue(100, -1).values, (X,), ROW, nth(99)),
     "mode": (lambda x: x.mode(-1).values, (PLACES.astype(float),), ROW, mode),
