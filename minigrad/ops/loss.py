@@ -15,7 +15,7 @@ from ..errors import UsageError
 from ..op import OpFunction, row
 from .activation import sigmoid, softplus
 from .batching import elementwise, to_front
-from .choice import ONLY_FLOAT, choose, clamp, clamp_min
+from .choice import NO_COMPLEX, ONLY_FLOAT, choose, clamp, clamp_min
 from .creation import new_zeros
 from .pointwise import log, log1p
 from .shape import reshape, sum_dims
@@ -104,7 +104,7 @@ huber = _of_difference("huber_loss", _huber, lambda d, delta, each: clamp(d, -de
 
 
 def _log_times(xp: Any, x0: Array, x1: Array) -> Array:
-    out = xp.asarray(x0 * xp.log(x1))
+    out = xp.asarray(x0 * xp.log(xp.asarray(x1, xp.result_type(x0, x1))))  # of a number alone the log is float64
     out[(x0 == 0) & ~xp.isnan(x1)] = 0
     return out
 
@@ -114,7 +114,7 @@ def _xlogy_rule(ct: Tensor, x0: Tensor, x1: Tensor) -> Tensor:
 
 
 xlogy: OpFunction = row(
-    "xlogy", _log_times, promote="float", saves=("x1", "x0"), batch=elementwise, elementwise=True,
+    "xlogy", _log_times, promote="float", saves=("x1", "x0"), batch=elementwise, elementwise=True, refuses=NO_COMPLEX,
     vjp=(_xlogy_rule, lambda ct, x0, x1: ct * (x0 / x1)), jvp=(_xlogy_rule, lambda dx, x0, x1: dx * (x0 / x1)),
     doc="x log(y), 0 where x is 0 and y is a number.  Source: torch.xlogy.")
 

@@ -15,7 +15,7 @@ from ..tensor import Tensor
 from .batching import elementwise
 from .choice import NO_BOOL_OR_INT, NO_COMPLEX, ONLY_INT, choose
 from .creation import zeros_like
-from .pointwise import exp, exp2, log1p, pow, sub
+from .pointwise import exp, exp2, pow, sub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,17 +44,17 @@ logaddexp2 = _log_sum("logaddexp2", "logaddexp2", exp2)
 
 
 def _xlog1py_kernel(xp: Any, x0: Array, x1: Array) -> Array:
-    out = xp.asarray(x0 * xp.log1p(x1))
+    out = xp.asarray(x0 * xp.log1p(xp.asarray(x1, xp.result_type(x0, x1))))  # of a number alone the log is float64
     out[(x0 == 0) & ~xp.isnan(x1)] = 0
     return out
 
 
 def _xlog1py_rule(ct: Tensor, x0: Tensor, x1: Any) -> Tensor:
-    return choose((x0 == 0) & (x1 <= -1), 0, ct * log1p(x1))  # type: ignore[no-any-return]
+    return choose((x0 == 0) & (x1 <= -1), 0, xlog1py(ct, x1))  # type: ignore[no-any-return]
 
 
-xlog1py = _pair("special_xlog1py", _xlog1py_kernel, _xlog1py_rule,
-                lambda ct, x0, x1: ct * (x0 / (x1 + 1)), saves=("x1", "x0"))
+xlog1py: OpFunction = _pair("special_xlog1py", _xlog1py_kernel, _xlog1py_rule,
+                                lambda ct, x0, x1: ct * (x0 / (x1 + 1)), saves=("x1", "x0"))
 
 # ---------------------------------------------------------------- sizes, angles and signs
 hypot = _pair("hypot", "hypot", lambda ct, x0, out: ct * (x0 / out), lambda ct, x1, out: ct * (x1 / out),

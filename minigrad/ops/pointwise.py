@@ -191,10 +191,10 @@ _addcmul = row("addcmul", lambda xp, x0, x1, x2, value: x0 + value * x1 * x2, pr
 _addcdiv = row("addcdiv", lambda xp, x0, x1, x2, value: x0 + value * (x1 / x2), promote="arith", saves=("x1", "x2"),
                batch=elementwise, elementwise=True,
                refuses={BOOL: "", INT: "Integer division with addcdiv is no longer supported."},
-               vjp=(lambda ct: ct, lambda ct, x2, value: ct * conj(value / x2),
-                    lambda ct, x1, x2, value: -ct * conj(value * x1 / (x2 * x2))),
-               jvp=(lambda dx: dx, lambda dx, x2, value: dx * (value / x2),
-                    lambda dx, x1, x2, value: -dx * (value * x1 / (x2 * x2))))
+               vjp=(lambda ct: ct, lambda ct, x2, value: ct * conj(value) / conj(x2),
+                    lambda ct, x1, x2, value: -ct * conj(value * x1) / conj(x2 * x2)),
+               jvp=(lambda dx: dx, lambda dx, x2, value: dx * value / x2,
+                    lambda dx, x1, x2, value: -dx * (value * x1) / (x2 * x2)))
 
 
 def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:

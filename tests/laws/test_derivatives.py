@@ -5,8 +5,10 @@ import pytest
 import minigrad
 from minigrad import autograd, func
 from minigrad.errors import UsageError
+from minigrad.state import Watcher
 from tests.laws.cases import Case, array, cases, close, differentiable, gradient, inner, tensor, value
 from tests.laws.samples import REFUSES_DERIVATIVE
+from tests.spec.instruments import watching
 
 STEP = 1e-4
 
@@ -110,6 +112,17 @@ def test_level_0_and_a_grad_level_give_the_same_bits(case, device):
     for a, b in zip(found, wanted, strict=True):
         assert a.dtype is b.dtype
         assert a.tolist() == b.tolist()
+
+
+@cases(wanted=lambda case: differentiable(case) and case.op.elementwise)
+def test_a_rule_gives_the_same_bits_on_arrays_and_on_tensors(case, device):
+    """[NOTE fast-path]: where somebody watches, rules run on tensors."""
+    args = case.tensors(0, device)
+    outs, pull = func.vjp(case.function(args, case.active, device), *[args[i] for i in case.active])
+    cts = tuple(case.alike(outs, 1))
+    found = pull(cts)
+    with watching(Watcher()):
+        assert [g.tolist() for g in pull(cts)] == [g.tolist() for g in found]
 
 
 @cases(wanted=differentiable)
