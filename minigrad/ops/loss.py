@@ -17,6 +17,7 @@ from .activation import sigmoid, softplus
 from .batching import elementwise, to_front
 from .choice import NO_COMPLEX, ONLY_FLOAT, choose, clamp, clamp_min
 from .creation import new_zeros
+from .gather import elements, flat_places
 from .pointwise import log, log1p
 from .shape import reshape, sum_dims
 
@@ -175,8 +176,8 @@ logit_loss: OpFunction = row(
 
 # ---------------------------------------------------------------- negative log-likelihood of a class
 def _samples(xp: Any, x1: Array, x2: Any, shape: tuple[int, ...], ignore_index: int,
-             rank: int) -> tuple[Array, Array]:
-    """Where the class of each sample is among the elements of `shape`, and its weight: false or 0 where it is ignored.
+             rank: int) -> tuple[tuple[Array, ...], Array]:
+    """Where the class of each sample is in an array of `shape`, as a key, and its weight: false or 0 where it is ignored.
 
     The dimension of classes follows the first one of the samples, or stands where there is none.
     """
@@ -186,19 +187,15 @@ def _samples(xp: Any, x1: Array, x2: Any, shape: tuple[int, ...], ignore_index: 
     if index.size and xp.max(index.astype("uint64", copy=False)) >= shape[axis]:  # a negative one becomes a huge one
         msg = f"Target {index.max() if index.min() >= 0 else index.min()} is out of bounds."
         raise IndexError(msg)
-    before, behind = prod(shape[:axis]), prod(shape[axis + 1:])
-    first = xp.arange(before)[:, None] * (shape[axis] * behind) + xp.arange(behind)
-    places = index * xp.int64(behind) + first.reshape(index.shape)
-    if x2 is None:
-        return places, kept
-    grid = [xp.arange(n).reshape(-1, *[1] * (x1.ndim - d - 1)) for d, n in enumerate(x2.shape[:-1])]
-    return places, x2[(*grid, index)] * kept
+    grid = [xp.arange(n).reshape(-1, *[1] * (x1.ndim - d - 1)) for d, n in enumerate(x1.shape)]
+    key = *grid[:axis], index, *grid[axis:]
+    return key, kept if x2 is None else x2[(*grid[:x2.ndim - 1], index)] * kept
 
 
 def _nll_kernel(xp: Any, x0: Array, x1: Array, x2: Any, reduction: str, ignore_index: int, rank: int) -> tuple[Array, Array]:
     """The loss, and the total weight of the samples."""
-    places, weight = _samples(xp, x1, x2, x0.shape, ignore_index, rank)
-    each = -x0.reshape(-1)[places] * weight
+    key, weight = _samples(xp, x1, x2, x0.shape, ignore_index, rank)
+    each = -elements(xp, x0, key) * weight
     axes = _last(weight, rank)
     total = xp.add.reduce(weight, axes, dtype=x0.dtype)
     loss = each if reduction == "none" else xp.add.reduce(each, axes)
@@ -211,12 +208,12 @@ def _per(xp: Any, x: Array, total: Array) -> Array:
 
 def _nll_backward_kernel(xp: Any, x0: Array, x1: Array, x2: Any, x3: Array, reduction: str, ignore_index: int, rank: int,
                          extents: tuple[int, ...]) -> Array:
-    places, weight = _samples(xp, x1, x2, extents, ignore_index, rank)
+    key, weight = _samples(xp, x1, x2, extents, ignore_index, rank)
     if reduction != "none":
         each = _per(xp, x0, x3) if reduction == "mean" else x0
         x0 = each.reshape(each.shape + (1,) * rank)
     out = xp.zeros(prod(extents), x0.dtype)
-    out[places] = xp.where(weight, -x0 if x2 is None else -x0 * weight, 0)
+    out[flat_places(xp, key, extents)] = xp.where(weight, -x0 if x2 is None else -x0 * weight, 0)
     return out.reshape(extents)
 
 
