@@ -7,7 +7,6 @@ Upstream: nothing; torch runs backward formulas on duals, and has no edge under 
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Refusal, UsageError
@@ -126,12 +125,9 @@ def primal(x: Tensor) -> Tensor:
 
 def owner_of(outputs: Sequence[Tensor], what: str) -> Interpreter | None:
     """The grad level that all outputs belong to; None is level 0."""
-    owners: set[Interpreter | None] = set(map(_OWNER, outputs))
+    owners = {y.owner for y in outputs}
     if len(owners) != 1:
         found = ", ".join(str(o or "level 0") for o in owners)
         msg = f"{what}: the outputs belong to {found}, and gradients are taken at one grad level. [level stack: {show()}]"
         raise UsageError(msg)
     return owners.pop()
-
-
-_OWNER = attrgetter("owner")

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sys
 from itertools import cycle
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -207,10 +206,7 @@ def _kept(x: Any, state: State, *, edges: bool) -> Callable[[Any], Any]:
     if x.kind.inference is not None:  # no backward saves it, but a function may be given it
         return lambda asking: rebuild(iter(bases))
     kept = [keep_base(base) for base in bases]
-    return lambda asking: rebuild(map(_UNPACKED, kept))
-
-
-_UNPACKED = methodcaller("unpack")
+    return lambda asking: rebuild(iter([k.unpack() for k in kept]))
 
 
 def records(state: State) -> bool:
@@ -243,10 +239,7 @@ class Refill(Hooks):
         self.table = table
         self.log = None if frame.log is None else OpLog(values=frame.log.values)
         self.counts: dict[Any, int] = {}
-        self.missing: dict[tuple[Any, int], Slot] = {}
-        for where in (level, INPUTS):
-            for slot in frame.alive(where):
-                self.missing[where, slot.index] = slot
+        self.missing = {(slot.level, slot.index): slot for slot in [*frame.alive(level), *frame.alive(INPUTS)]}
 
     def manager(self, owner: Any) -> Hooks | None:
         if owner is self.level or (owner is INPUTS and not _own_business(self.frame.levels)):
