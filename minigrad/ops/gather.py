@@ -216,9 +216,7 @@ def _fill_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params)
 
 
 def _select_kernel(xp: Any, x0: Any, x1: Any, dim: int) -> Any:
-    if dim == 0:  # whole rows are copied at once
-        return xp.take(x0, _in_range(xp, x1, len(x0), 0), axis=0)
-    return x0[_entries(xp, x1, x0.shape[dim], dim)]
+    return xp.take(x0, _in_range(xp, x1, x0.shape[dim], dim), axis=dim)  # which copies whole rows
 
 
 _index_select: OpFunction = row(
