@@ -11,7 +11,7 @@ Upstream: torch/csrc/autograd/engine.cpp (whose queue is ordered by sequence num
 from __future__ import annotations
 
 from itertools import repeat
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -63,7 +63,7 @@ class Run:
         self._tables = {}
 
 
-_NUMBER, _TARGET = attrgetter("number"), itemgetter(0)
+_NUMBER = attrgetter("number")
 
 
 def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
@@ -123,7 +123,7 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     state = current()
     if state.watchers:
         tell(state.watchers, "backward", owner, None)
-    nodes, leaves = reachable(list(map(_TARGET, roots)), fixed)
+    nodes, leaves = reachable([target for target, _, _ in roots], fixed)
     if edges is None and state.recomputing is not None:
         nodes = [node for node in nodes if not done_before(node)]
     walk = Walk(nodes, leaves, edges, create_graph=create_graph, retain_graph=retain_graph)
@@ -158,7 +158,7 @@ class Walk(Run):
         super().__init__()
         self.nodes, self.consumers = nodes, leaves
         self.edges = frozenset(edges or ())
-        self.special = frozenset(map(_TARGET, self.edges))
+        self.special = frozenset([target for target, _ in self.edges])
         self.accumulates = edges is None
         self.wanted = None
         if edges is not None and not self.consumers.keys() <= self.special:

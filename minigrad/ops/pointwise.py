@@ -45,7 +45,6 @@ def pointwise(name: str, kernel: Any, derivative: Callable[[Tensor], Tensor], **
     def jvp_out(dx: Tensor, out: Tensor) -> Tensor:
         return dx * derivative(out)
 
-    vjp_x0.on_reals, vjp_out.on_reals = jvp_x0, jvp_out  # type: ignore[attr-defined]
     of_out = derivative.__code__.co_varnames[0] == "out"
     return row(name, kernel, arity=1, promote="float", saves=("out",) if of_out else ("x0",), batch=elementwise,
                vjp=(vjp_out if of_out else vjp_x0,), jvp=(jvp_out if of_out else jvp_x0,), elementwise=True, **options)
