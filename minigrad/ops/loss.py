@@ -116,7 +116,7 @@ def _xlogy_rule(ct: Tensor, x0: Tensor, x1: Tensor) -> Tensor:
 
 xlogy: OpFunction = row(
     "xlogy", _log_times, promote="float", saves=("x1", "x0"), batch=elementwise, elementwise=True, refuses=NO_COMPLEX,
-    vjp=(_xlogy_rule, lambda ct, x0, x1: ct * (x0 / x1)), jvp=(_xlogy_rule, lambda dx, x0, x1: dx * (x0 / x1)),
+    vjp=(_xlogy_rule, lambda ct, x0, x1: ct * x0 / x1), jvp=(_xlogy_rule, lambda dx, x0, x1: dx * x0 / x1),
     doc="x log(y), 0 where x is 0 and y is a number.  Source: torch.xlogy.")
 
 

@@ -54,7 +54,7 @@ def _xlog1py_rule(ct: Tensor, x0: Tensor, x1: Any) -> Tensor:
 
 
 xlog1py: OpFunction = _pair("special_xlog1py", _xlog1py_kernel, _xlog1py_rule,
-                                lambda ct, x0, x1: ct * (x0 / (x1 + 1)), saves=("x1", "x0"))
+                            lambda ct, x0, x1: ct * x0 / (x1 + 1), saves=("x1", "x0"))
 
 # ---------------------------------------------------------------- sizes, angles and signs
 hypot = _pair("hypot", "hypot", lambda ct, x0, out: ct * (x0 / out), lambda ct, x1, out: ct * (x1 / out),

@@ -72,9 +72,10 @@ mul = row("mul", "multiply", arity=2, promote="arith", saves=("x1", "x0"), batch
           vjp=(lambda ct, x1: ct * conj(x1), lambda ct, x0: ct * conj(x0)),
           jvp=(lambda dx, x1: dx * x1, lambda dx, x0: dx * x0))
 
-true_div = row("div", "true_divide", arity=2, promote="float", saves=("x1", "x0"), batch=elementwise, elementwise=True,
-               vjp=(lambda ct, x1: ct / conj(x1), lambda ct, x0, x1: -ct * conj((x0 / x1) / x1)),
-               jvp=(lambda dx, x1: dx / x1, lambda dx, x1, out: -dx * (out / x1)))
+true_div: OpFunction = row(
+    "div", "true_divide", arity=2, promote="float", saves=("x1", "x0"), batch=elementwise, elementwise=True,
+    vjp=(lambda ct, x1: ct / conj(x1), lambda ct, x0, x1: -ct * conj(true_div(x0, x1) / x1)),  # 2 / x1 is another op
+    jvp=(lambda dx, x1: dx / x1, lambda dx, x1, out: -dx * (out / x1)))
 
 neg = row("neg", "negative", arity=1, promote="arith", batch=elementwise, elementwise=True,
           vjp=(lambda ct: -ct,), jvp="linear", refuses={
