@@ -14,6 +14,7 @@ from ..ops.inplace import laid_out
 from ..state import current, using, watched
 from ..tensor import Tensor, extra_of, fresh, storage_of, written
 from ..views import order_of
+from .replaced import replaced
 
 if TYPE_CHECKING:
     from ..backend import Array
@@ -72,8 +73,7 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
     extra = extra_of(leaf)
     if extra.node_hooks is not None:
         for pre in list(extra.node_hooks.pre):
-            changed = pre((ct,))
-            ct = ct if changed is None else changed[0]
+            (ct,) = replaced(pre, (ct,), pre((ct,)))
     if leaf.node is not None:
         extra.grad = _first(leaf, ct) if extra.grad is None else _sum(extra.grad, ct, create_graph=create_graph)
     for hook in list(extra.post_hooks or ()):

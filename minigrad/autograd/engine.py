@@ -15,7 +15,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..errors import UsageError
 from ..graph.bare import around, bare
 from ..graph.edge import end_of
 from ..graph.node import done_before
@@ -23,6 +22,7 @@ from ..ops.shape import sum_to
 from ..state import current, tell, using, watched
 from ..tensor import Tensor, alias, extra_of, next_number, storage_of
 from .accumulated import deposit
+from .replaced import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -309,7 +309,7 @@ class Walk(Run):
 
 def _sum(one: Any, other: Any) -> Any:
     """The sum of two cotangents: of arrays, where both are."""
-    return around(one) + around(other) if type(one) is Tensor or type(other) is Tensor else one + other
+    return around(one) + around(other) if isinstance(one, Tensor) or isinstance(other, Tensor) else one + other
 
 
 def _fitted(grads: list[Any], metas: tuple[Any, ...]) -> list[Any]:
@@ -319,19 +319,16 @@ def _fitted(grads: list[Any], metas: tuple[Any, ...]) -> list[Any]:
 
 
 def _pre(hooks: NodeHooks, ct: Any, *, one: bool) -> Any:
+    cts: Sequence[Any] = (ct,) if one else ct
     for hook in list(hooks.pre):
-        changed = hook((ct,) if one else tuple(ct))
-        if changed is not None:
-            ct = changed[0] if one else list(changed)
-    return ct
+        cts = replaced(hook, cts, hook(tuple(cts)))
+    return cts[0] if one else cts
 
 
 def _post(node: Node, grads: Any, ct: Any) -> Any:
     assert node.hooks is not None
     for hook in list(node.hooks.post):
-        changed = hook(tuple(grads), (ct,) if node.outs == 1 else tuple(ct))
-        if changed is not None:
-            grads = list(changed) if isinstance(changed, (tuple, list)) else [changed]
+        grads = replaced(hook, grads, hook(tuple(grads), (ct,) if node.outs == 1 else tuple(ct)))
     return grads
 
 
@@ -340,11 +337,7 @@ def call_hooks(hooks: Sequence[Any], ct: Tensor) -> Tensor:
     for hook in list(hooks):
         changed = hook(ct)
         if changed is not None:
-            if not isinstance(changed, Tensor) or changed.shape != ct.shape:
-                msg = (f"a tensor hook returned {changed!r}: hooks return None, or a gradient of the shape they were given "
-                       f"({list(ct.shape)}).")
-                raise UsageError(msg)
-            ct = changed
+            (ct,) = replaced(hook, (ct,), (changed,))
     return ct
 
 

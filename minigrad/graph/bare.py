@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from ..backend import CPU, HOST_ARRAY, NUMPY_DTYPE, host_array
+from ..backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, host_array
 from ..dtypes import ALL
 from ..storage import Storage, kind_of
 from ..tensor import Tensor, base_tensor
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- cotangents
 def bare(ct: Any) -> Array | None:
     """The array of a cotangent that is nothing more: floating, on the host, without an edge; None where it is more."""
-    if type(ct) is not Tensor:
+    if type(ct) is HOST_ARRAY or isinstance(ct, HOST_SCALAR):
         return ct
     return ct.value if ct.kind.fast and ct.node is None else None
 
 
 def around(ct: Any) -> Tensor:
     """The tensor around an array that nobody else knows; a tensor itself."""
-    if type(ct) is Tensor:
+    if isinstance(ct, Tensor):
         return ct
     array = host_array(ct)
     return base_tensor(array, _KINDS[array.dtype.char], array.shape, None)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..backend import HOST_SCALAR
 from ..errors import UsageError
 from ..inference import saving
 from ..state import State, current, tell, underneath, using
@@ -176,7 +177,7 @@ class Constant:
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self.value = value.item() if isinstance(value, HOST_SCALAR) else value  # as weak among types as any number
 
     def unpack(self) -> Any:
         return self.value

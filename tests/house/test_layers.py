@@ -40,6 +40,7 @@ ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.li
 ops.fourier ops.factors ops.definite ops.solving ops.determinants ops.spectra ops.formerly ops.eigen ops.reflections ops.leastsquares ops.lowrank ops.convolution ops.resampling ops.pooling ops.distances ops.grid ops.windows ops.infos ops.frames +
 interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
+autograd.replaced
 autograd.accumulated
 autograd.engine autograd.grad_mode autograd.anomaly_mode autograd.variable
 autograd.roots

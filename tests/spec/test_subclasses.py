@@ -187,6 +187,18 @@ def test_a_function_of_autograd_is_given_the_tensor_inside():
     assert x.grad.tolist() == [2.0]
 
 
+@LIBRARIES
+def test_a_gradient_may_become_a_subclass_on_its_way(library):
+    """[NOTE subclasses]"""
+    cls = listening(library)
+    x = library.tensor([1.0, 2.0], requires_grad=True)
+    y = x.sin()
+    z = y.cos()
+    z.grad_fn.register_hook(lambda grads, cts: (grads[0].as_subclass(cls),))
+    z.sum().backward()
+    assert x.grad.tolist() == pytest.approx((-y.sin() * x.cos()).tolist())
+
+
 def test_a_handler_that_fails_leaves_no_trace():
     """[NOTE subclasses]"""
     class Failing(mg.Tensor):

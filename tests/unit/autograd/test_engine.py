@@ -1,5 +1,8 @@
 """minigrad/autograd/engine.py"""
 
+import re
+
+import numpy as np
 import pytest
 
 import minigrad as mg
@@ -108,9 +111,42 @@ def test_below_is_one_storey_down(x):
         assert engine.below(me.leaf(x)) is x
 
 
-def test_a_hook_must_return_a_gradient_of_the_shape(x):
-    with pytest.raises(UsageError, match="hooks return None, or a gradient of the shape they were given"):
-        engine.call_hooks([lambda g: g[:1]], x)
+HOOKS = {
+    "tensor": lambda y, f: y.register_hook(f),
+    "leaf": lambda y, f: y.grad_fn.next_functions[0][0].variable.register_hook(f),
+    "before a node": lambda y, f: y.grad_fn.register_prehook(lambda cts: (f(cts[0]),)),
+    "after a node": lambda y, f: y.grad_fn.register_hook(lambda grads, cts: (f(grads[0]),)),
+    "before accumulation": lambda y, f: y.grad_fn.next_functions[0][0].register_prehook(lambda cts: (f(cts[0]),)),
+}
+OTHERS = {
+    "has changed the size of value": lambda g: g[:1],
+    "has changed the type of value": lambda g: g.to(mg.float64),
+    "expected Variable, but hook returned 'float'": lambda g: 2.0,
+}
+
+
+@pytest.mark.parametrize("message", OTHERS)
+@pytest.mark.parametrize("where", HOOKS)
+def test_what_a_hook_returns_is_as_what_it_was_given(x, where, message):
+    y = x.sin()
+    HOOKS[where](y, OTHERS[message])
+    with pytest.raises((UsageError, TypeError), match=message):
+        run(y.cos().sum())
+
+
+@pytest.mark.parametrize(("returned", "message"), [
+    (lambda g: (g, g), "has returned an incorrect number of values (got 2, but expected 1)"),
+    (lambda g: g, "expected tuple, but hook returned 'Tensor'")])
+def test_a_hook_of_a_node_returns_one_value_for_each_it_was_given(x, returned, message):
+    y = x.sin()
+    y.grad_fn.register_prehook(lambda cts: returned(cts[0]))
+    with pytest.raises((UsageError, TypeError), match=re.escape(message)):
+        run(y.cos().sum())
+
+
+def test_a_numpy_number_is_as_weak_in_a_gradient_as_in_the_op(x):
+    run((x * np.float64(2)).sum())
+    assert x.grad.dtype is mg.float32
 
 
 def test_nodes_run_the_youngest_first(x):
