@@ -2,8 +2,9 @@
 
 Consumers are younger than what they consume, so the order of age is an order of dependence: nothing waits in a queue.
 [NOTE age-of-nodes]
-Without create_graph the cotangents of a level are tensors one storey down; with it they are tensors of the level, and the
-backward is recorded like any other program.  Nothing recurses with the length of the graph.
+Without create_graph the cotangents of a level are tensors one storey down, or bare arrays where there is nothing else (see
+graph/bare.py); with it they are tensors of the level, and the backward is recorded like any other program.  Nothing recurses
+with the length of the graph.
 
 Upstream: torch/csrc/autograd/engine.cpp (whose queue is ordered by sequence number, which gives the same order).
 """

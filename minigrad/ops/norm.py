@@ -125,7 +125,7 @@ def matrix_norm(x: Tensor, ord: float | str = "fro", dim: Sequence[int] = (-2, -
 
 
 def _spectral(x: Tensor, order: float | str, rows: int, columns: int, keepdim: bool) -> Tensor:
-    from .spectra import svdvals  # noqa: PLC0415  few programs need singular values
+    from .spectra import svdvals  # noqa: PLC0415  few programs need singular values, which need norms
 
     values = svdvals(movedim(x, (rows, columns), (-2, -1)))
     out = (sum_over if order == "nuc" else amax if order == 2 else amin)(values, -1, keepdim)

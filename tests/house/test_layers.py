@@ -101,7 +101,7 @@ EMPTY = {"_functorch", "devices", "fx.experimental", "graph", "interpreters", "o
 
 LATE = {
     "ops.batching": {"ops.shape"},        # shape's rows need the batching rules, which need shape's functions
-    "ops.norm": {"ops.spectra"},          # few programs need singular values, and norms are imported with the package
+    "ops.norm": {"ops.spectra"},          # few programs need singular values, and spectra need norms
     "autograd": {"func"},                 # is_grads_batched is a vmap
     "autograd.gradcheck": {"autograd.forward_ad", "func"},
     "autograd.functional": {"func"},
