@@ -71,9 +71,9 @@ def _shares(ties_of: Callable[[Tensor, Tensor], Tensor],
     return pull_shares, push_shares
 
 
-_OVER_DIMS = _shares(lambda x, out: x == out, lambda found, share: found * share)
-"""Of an extreme over dimensions, where torch multiplies by the mask: a share that is no finite number is nan elsewhere."""
-_OF_ALL = _shares(lambda x, out: the_same(x, out), lambda found, share: choose(found, share, 0))
+# over dimensions torch multiplies by the mask: a share that is no finite number is nan elsewhere; of all elements it chooses
+_over_dims = _pull_shares, _push_shares = _shares(lambda x, out: x == out, lambda found, share: found * share)
+_of_all = _shares(the_same, lambda found, share: choose(found, share, 0))
 
 
 def _extreme_row(name: str, kernel: Callable[..., Any], shares: tuple[Callable[..., Tensor], Callable[..., Tensor]], *,
@@ -84,7 +84,7 @@ def _extreme_row(name: str, kernel: Callable[..., Any], shares: tuple[Callable[.
 
 def extreme_of_all(name: str, kernel: Callable[..., Any], *, node: str | None = None) -> OpFunction:
     """A row of one element of all; those that equal it, or are nan as it is, share the gradient."""
-    return _extreme_row(name, kernel, _OF_ALL, node=node)
+    return _extreme_row(name, kernel, _of_all, node=node)
 
 
 def _median_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
@@ -107,15 +107,15 @@ def _min_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     return x0.min(axis=dims, keepdims=keepdim)
 
 
-_amax = _extreme_row("amax", _max_kernel, _OVER_DIMS)
-_amin = _extreme_row("amin", _min_kernel, _OVER_DIMS)
+_amax = _extreme_row("amax", _max_kernel, _over_dims)
+_amin = _extreme_row("amin", _min_kernel, _over_dims)
 _max_all = extreme_of_all("max", _max_kernel, node="MaxBackward1")
 _min_all = extreme_of_all("min", _min_kernel, node="MinBackward1")
 _median_all = extreme_of_all("median", _median_kernel)
 
 
 def _aminmax_vjp(ct: list[Any], x0: Tensor, out0: Tensor, out1: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    parts = [_OVER_DIMS[0](c, x0, out, dims, keepdim)
+    parts = [_pull_shares(c, x0, out, dims, keepdim)
              for c, out in zip(ct, (out0, out1), strict=True) if c is not None]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
@@ -124,7 +124,7 @@ _aminmax: OpFunction = row(
     "aminmax", lambda xp, x0, dims, keepdim: (x0.min(axis=dims, keepdims=keepdim), x0.max(axis=dims, keepdims=keepdim)),
     saves=("x0", "out0", "out1"), outs=2, batch=over_dims, vjp=(_aminmax_vjp,),
     jvp=lambda dx, x0, out0, out1, dims, keepdim: tuple(
-        _OVER_DIMS[1](dx[0], x0, out, dims, keepdim) for out in (out0, out1)))
+        _push_shares(dx[0], x0, out, dims, keepdim) for out in (out0, out1)))
 
 
 # ---------------------------------------------------------------- one element chosen, along one dimension
