@@ -127,7 +127,7 @@ class Op:
     promote   "arith" brings inputs to one dtype, "float" to a floating one, "first" to that of the first, None leaves them
     outs      how many outputs; 0 means a tuple of as many as the kernel gives
     view      the output may share memory with the first input
-    elementwise  its rules are made of operators and elementwise ops alone, so that they mean the same on arrays
+    elementwise  its rules are made of operators and elementwise ops alone, so that they mean the same on arrays; batched so
     fits      cotangents are brought back to each input's shape and dtype (what promote implies)
     refuses   categories of the common dtype that torch has no kernel for (ANY_BOOL: any bool input), with its words, or ""
               for its usual ones

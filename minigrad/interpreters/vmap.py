@@ -58,6 +58,7 @@ class VmapInterpreter(Interpreter):
         each = bdim if isinstance(bdim, (tuple, list)) else [bdim] * len(out)
         return tuple([o if b is None else self.batched(o, b) for o, b in zip(out, each, strict=True)])
 
+    # where the batching rule of elementwise rows has nothing to move [NOTE fast-path]
     def unary(self, op: Op, x: Tensor, state: State) -> Any:
         return self.batched(op.call(x.value), x.note) if op.elementwise else self.process(op, (x,), {})
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+from minigrad.ops.batching import elementwise
 from tests.laws.rows import TABLE
 from tests.laws.samples import NO_INPUTS, SAMPLES
 
@@ -24,6 +25,11 @@ def test_every_sample_has_a_row():
     gone = sorted((set(SAMPLES) | NO_INPUTS) - set(TABLE))
     assert not gone
     assert all(SAMPLES.values())
+
+
+def test_what_is_elementwise_is_batched_so():
+    """vmap passes such a row straight on, without asking its batching rule.  [NOTE fast-path]"""
+    assert not [name for name, f in TABLE.items() if f.op.elementwise and f.op.batch is not elementwise]
 
 
 def test_no_row_hides_from_the_table():
