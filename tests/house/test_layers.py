@@ -111,8 +111,8 @@ LATE = {
 """What is imported inside functions, against the order, and why."""
 
 KNOWS_NO_TRANSFORM = ["utils.checkpoint", "regions.recompute", "regions.remat", "regions.region", "regions.numbering",
-                      "regions.policies", "regions.selective", "offload", "graph.node", "graph.plan", "graph.saved",
-                      "graph.record", "autograd.engine"]
+                      "regions.policies", "regions.selective", "offload", "graph.node", "graph.edge", "graph.saved",
+                      "graph.bare", "graph.raw", "graph.plan", "graph.record", "autograd.engine"]
 
 FROM_OPS = {
     "interpreters.grad": {"ops.inplace": {"assign", "relink"}},
