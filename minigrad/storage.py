@@ -20,6 +20,10 @@ class Kind:
 
     __slots__ = ("above", "complex", "device", "dtype", "fast", "inference")
 
+    fast: bool
+    """Bare, and floating: ops take the fast path, and rules may run on the arrays."""
+    complex: bool
+    """Bare, and complex: rules may run on the arrays."""
     above: Kind
     """The kind of a wrapper around such a tensor: the same, and not bare."""
 
@@ -33,7 +37,7 @@ class Kind:
 
 
 def kind_of(d: dtype, device: Device) -> Kind:
-    """The kind of base tensors of that dtype on that device; on the host they are bare, and floats take the fast path."""
+    """The kind of base tensors of that dtype on that device; on the host they are bare: arrays, and nothing more."""
     found = _KINDS.get((d, device))
     if found is None:
         found = _KINDS[d, device] = Kind(d, device, bare=device is CPU)

@@ -55,7 +55,7 @@ def _filled(xp: Any, d: Any, shape: tuple[int, ...], fill_value: Any) -> Array:
     """Memory of zeros is not touched before it is written to."""
     if type(fill_value) is int and fill_value == 0:
         return xp.zeros(shape, d)
-    out = xp.empty(shape, d)
+    out = xp.empty(shape, d)  # numpy's own full and ones take longer for a few numbers
     out.fill(xp.asarray(fill_value).astype(d))
     return out
 
