@@ -220,7 +220,7 @@ class Walk(Run):
                     grads = node.run(ct if node.outs > 1 else around(ct), wanted, create_graph)
                     if node.metas is not None:
                         grads = _fitted(grads, node.metas)
-                if not retained or node.number > retained:
+                if node.number > retained:
                     node.release()
             for (target, nr), ct in zip(((node.target, node.nr), *node.more), grads or repeat(None), strict=False):
                 if ct is not None and (wanted is None or target in wanted):
@@ -242,7 +242,7 @@ class Walk(Run):
                 break
             if new is not array:
                 ct = array = new
-            if not retained or node.number > retained:
+            if node.number > retained:
                 node.release()
             target = node.target
             if not nodes or target is not nodes[-1] or target.outs > 1 or target in arrived:
@@ -290,7 +290,7 @@ class Walk(Run):
             grads = _fitted(grads, node.metas)
         if node.hooks is not None:
             grads = _post(node, grads, ct)
-        if not self.retained or node.number > self.retained:
+        if node.number > self.retained:
             node.release()
         return grads
 
