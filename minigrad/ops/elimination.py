@@ -146,7 +146,7 @@ def substituted(xp: Any, lu: Array, pivots: Array, b: Array, *, adjoint: bool) -
     return by_halves(xp, up, by_halves(xp, low, xp.take_along_axis(b, order[..., None], -2), upper=False), upper=True)
 
 
-def _one_by_one(xp: Any, getrs: Callable[..., Any], lu: Array, pivots: Array, b: Array, adjoint: int) -> Array:
+def _one_by_one(xp: Any, getrs: Callable[..., Any], lu: Array, pivots: Array, b: Array, trans: int) -> Array:
     """The same by LAPACK, which divides by zero without a word."""
     if not xp.diagonal(lu, axis1=-2, axis2=-1).all():
         msg = "Singular matrix"
@@ -155,5 +155,5 @@ def _one_by_one(xp: Any, getrs: Callable[..., Any], lu: Array, pivots: Array, b:
     many = prod(b.shape[:-2])
     each = x.reshape(many, *b.shape[-2:])
     for i, factors, exchanges in zip(range(many), lu.reshape(many, *lu.shape[-2:]), pivots.reshape(many, -1) - 1, strict=True):
-        each[i], _ = getrs(factors, exchanges, each[i], adjoint)
+        each[i], _ = getrs(factors, exchanges, each[i], trans)
     return x

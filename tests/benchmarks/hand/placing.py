@@ -120,6 +120,7 @@ INDICES = {
 MADE = {
     "full": (lambda: mg.full(N, 0.5, dtype=mg.float64), (), None, lambda: np.full(N, 0.5)),
     "full_like": (lambda x: mg.full_like(x, 0.5), (X,), None, lambda x: np.full_like(x, 0.5)),
+    "ones_like": (mg.ones_like, (X,), None, np.ones_like),
     "arange": (lambda: mg.arange(1000000), (), None, lambda: np.arange(1000000)),
     "linspace": (lambda: mg.linspace(0, 1, 1000000, dtype=mg.float64), (), None, lambda: np.linspace(0, 1, 1000000)),
     "logspace": (lambda: mg.logspace(0, 1, 1000000, dtype=mg.float64), (), None, lambda: np.logspace(0, 1, 1000000)),
