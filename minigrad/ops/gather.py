@@ -48,11 +48,12 @@ def place_key(xp: Any, index: Any, n: int, dim: int) -> tuple[Any, ...]:
 
 def flat_places(xp: Any, key: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
     """The places that a key names in an array of that shape, counted in order: found so, elements take half the time."""
-    places, step = key[-1], 1
+    parts, step = [key[-1]], 1
     for index, n in zip(key[-2::-1], shape[:0:-1], strict=True):
         step *= n
-        places = places + index * xp.int64(step)
-    return places
+        parts.append(index * xp.int64(step))
+    first, *others = sorted(parts, key=lambda part: part.size)  # those that broadcast meet the large one once
+    return sum(others, first)
 
 
 def elements(xp: Any, x: Any, key: tuple[Any, ...]) -> Any:
