@@ -61,8 +61,10 @@ def on_arrays(node: OpNode, ct: Any) -> list[Any] | None:
             values.append(kept.unpack().value)
     grads = []
     for rule, reads in rules:
-        made = rule(array, values[reads[0]]) if len(reads) == 1 and type(reads[0]) is int else rule(
-            array, *[values[k] if type(k) is int else k(node, False) for k in reads])
+        if len(reads) == 1 and type(reads[0]) is int:  # as most rules, where a list would be a good part of the price
+            made = rule(array, values[reads[0]])
+        else:
+            made = rule(array, *[values[k] if type(k) is int else k(node, False) for k in reads])
         if made is array:
             made = ct = around(ct)
         grads.append(made)
