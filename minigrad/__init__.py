@@ -24,7 +24,8 @@ if _collecting:
 def __getattr__(name: str) -> object:
     """Import a public name when a program first asks for it."""
     if name in _NAMES:
-        globals()[name] = found = names.published(names.held(*_NAMES[name]))
+        with names.FINDING:
+            globals()[name] = found = names.published(names.held(*_NAMES[name]))
         return found
     if name == "bfloat16":
         msg = "minigrad has no bfloat16, because numpy, which holds its arrays, has none: use float16 or float32."

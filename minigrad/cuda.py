@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import memory
 from .devices.gpu import CudaEvent as Event
 from .devices.gpu import CudaStream as Stream
 from .devices.gpu import found as _found
 from .devices.streams import stream
 from .errors import UsageError
+from .memory import live_bytes, peak_bytes, reset_peak, stats
 
 if TYPE_CHECKING:
     from .backend import Device
@@ -49,19 +49,19 @@ def synchronize(device: str | int | Device | None = None) -> None:
 
 def memory_stats(device: str | int | Device | None = None) -> dict[str, int]:
     """Return bytes and memories in use, their peaks and totals, and the bytes copied.  Source: torch.cuda.memory_stats."""
-    return memory.stats(_found(device))
+    return stats(_found(device))
 
 
 def memory_allocated(device: str | int | Device | None = None) -> int:
     """Return the bytes in use.  Source: torch.cuda.memory_allocated."""
-    return memory.live_bytes(_found(device))
+    return live_bytes(_found(device))
 
 
 def max_memory_allocated(device: str | int | Device | None = None) -> int:
     """Return the most bytes in use since the peak was reset.  Source: torch.cuda.max_memory_allocated."""
-    return memory.peak_bytes(_found(device))
+    return peak_bytes(_found(device))
 
 
 def reset_peak_memory_stats(device: str | int | Device | None = None) -> None:
     """Start the peaks again from what is in use now.  Source: torch.cuda.reset_peak_memory_stats."""
-    memory.reset_peak(_found(device))
+    reset_peak(_found(device))

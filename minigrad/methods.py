@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .names import METHODS, held, published
+from .names import FINDING, METHODS, held, published
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 class Late:
     """A method that nobody has reached yet: who does finds it, and from then on it stands in this place itself."""
 
-    __slots__ = ("form", "home", "name")
+    __slots__ = ("form", "found", "home", "name")
 
     def __init__(self, name: str, home: tuple[str, str], form: Callable[[Any, str], Any]) -> None:
         self.name = name
         self.home = home
         self.form = form
+        self.found: Any = None
 
     def arrive(self) -> Any:
-        method = self.form(held(*self.home), self.name)
-        setattr(Tensor, self.name, method)
-        return method
+        with FINDING:
+            if self.found is None:
+                self.found = self.form(held(*self.home), self.name)
+                setattr(Tensor, self.name, self.found)
+        return self.found
 
     def __get__(self, x: Tensor | None, cls: type[Tensor]) -> Any:
         return self.arrive().__get__(x, cls)

@@ -72,7 +72,7 @@ def published(f: Any) -> Any:
             types = classes((args, kwargs))
             return ask(call, args, kwargs, types) if types else f(*args, **kwargs)
 
-        found = _PUBLISHED[f] = update_wrapper(call, f)
+        found = _PUBLISHED.setdefault(f, update_wrapper(call, f))
         found.__published__ = True  # type: ignore[attr-defined]
     return found
 

@@ -8,8 +8,15 @@ Source: lazy_loader's attach_stub (Scientific Python's SPEC 1).
 from __future__ import annotations
 
 import re
+from _thread import RLock  # as threading has it, without its import
 from importlib import import_module
 from typing import Any
+
+FINDING = RLock()
+"""Held while a name is found: two threads that first ask for names would wait for each other's files, or make a method twice.
+
+No file of minigrad asks for such a name while it is imported, so who waits here holds no file.
+"""
 
 _WORDS = re.compile(r"^from (\S+)|(\w+) as (\w+)|^(\w+) = (\w+)", re.MULTILINE)
 

@@ -29,12 +29,18 @@ def _or_not_implemented(f: Any) -> Any:
     return compare
 
 
+def _reciprocal_times(x: Tensor, other: Any) -> Any:
+    return pointwise.reciprocal(x) * other  # what torch saves
+
+
+_reciprocal_times.__name__ = "__rdiv__"  # torch's name of both
+
 __add__ = __radd__ = pointwise.add_row
 __sub__ = pointwise.sub_row
 __rsub__ = _reversed(pointwise.sub_row)
 __mul__ = __rmul__ = pointwise.mul
 __truediv__ = pointwise.true_div
-__rdiv__ = __rtruediv__ = lambda x, other: pointwise.reciprocal(x) * other  # what torch saves
+__rdiv__ = __rtruediv__ = _reciprocal_times
 __floordiv__ = pointwise.floor_divide
 __rfloordiv__ = _reversed(pointwise.floor_divide)
 __mod__ = pointwise.remainder

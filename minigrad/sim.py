@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import memory
 from .devices.simulated import SIM
 from .devices.simulated import SimEvent as Event
 from .devices.simulated import SimStream as Stream
 from .devices.streams import stream
+from .memory import live_bytes, peak_bytes, reset_peak, stats
 
 __all__ = ["Event", "Stream", "current_stream", "default_stream", "is_available", "max_memory_allocated", "memory_allocated",
            "memory_stats", "reset_peak_memory_stats", "stream", "synchronize"]
@@ -41,19 +41,19 @@ def synchronize(device: Any = None) -> None:
 
 def memory_stats() -> dict[str, int]:
     """Return bytes and memories in use, their peaks and totals, and the bytes copied.  Source: torch.cuda.memory_stats."""
-    return memory.stats("sim")
+    return stats("sim")
 
 
 def memory_allocated() -> int:
     """Return the bytes in use.  Source: torch.cuda.memory_allocated."""
-    return memory.live_bytes("sim")
+    return live_bytes("sim")
 
 
 def max_memory_allocated() -> int:
     """Return the most bytes in use since the peak was reset.  Source: torch.cuda.max_memory_allocated."""
-    return memory.peak_bytes("sim")
+    return peak_bytes("sim")
 
 
 def reset_peak_memory_stats() -> None:
     """Start the peaks again from what is in use now.  Source: torch.cuda.reset_peak_memory_stats."""
-    memory.reset_peak("sim")
+    reset_peak("sim")

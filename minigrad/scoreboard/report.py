@@ -12,10 +12,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import __version__, tracing
+from .. import __version__
 from ..fx.experimental.proxy_tensor import make_fx
 from ..fx.graph import columns
 from ..fx.kept import kept
+from ..tracing import recorded as traced
 from . import nestings, ops
 from .judge import Outcome, account, attempt, judged, library, ported
 from .programs import PROGRAMS, Program, text_of
@@ -79,7 +80,7 @@ def board(torch: Any = None, port: Any = None) -> Board:
 
 
 def _row(found: Board, program: Program, minigrad: Any, torch: Any, port: Any) -> Row:
-    with tracing.recorded() as log:
+    with traced() as log:
         answer = attempt(program.run, minigrad, program.device)
     mine = judged(answer, program.right)
     if mine.verdict != "right":
@@ -174,7 +175,7 @@ def show(name: str, *, graph: bool = False) -> tuple[str, bool]:
     minigrad = library("minigrad")
     program = Program(name, _function(path, attribute), None, "") if colon else _named(name)
     arguments = () if colon else (minigrad, program.device)
-    with tracing.recorded() as log:
+    with traced() as log:
         answer = attempt(program.run, *arguments)
     mine, did = judged(answer, program.right), account(log)
     found = ", ".join(f"{k.tensors} ({k.nbytes} B) for {k.where}" for k in did.kept)

@@ -103,7 +103,7 @@ LATE = {
     "ops.batching": {"ops.shape"},        # shape's rows need the batching rules, which need shape's functions
     "ops.norm": {"ops.spectra"},          # few programs need singular values, and spectra need norms
     "autograd": {"func"},                 # is_grads_batched is a vmap
-    "autograd.gradcheck": {"autograd.forward_ad", "func"},
+    "autograd.gradcheck": {"autograd", "autograd.forward_ad", "func"},  # which has gradcheck among its names
     "autograd.functional": {"func"},
     "func": {"nn.functional_call"},       # torch.func.functional_call lives with the modules
     "backend": {"state", "devices.simulated", "devices.gpu", "devices.meta"},  # a default device is part of the State, and so is a current stream
