@@ -67,6 +67,8 @@ def _agree(values: Values, bdims: Bdims) -> Values:
     if all(x.dtype is tensors[0][0].dtype for x, _ in tensors):
         return values
     common = result_type([x.dtype for x, n in tensors if n], [x.dtype for x, n in tensors if not n], [])
+    if common is result_type([x.dtype for x, _ in tensors if x.ndim], [x.dtype for x, _ in tensors if not x.ndim], []):
+        return values  # the op comes to it by itself, and sees what types it was given
     return [x.to(common) if isinstance(x, Tensor) else x for x in values]
 
 

@@ -3,6 +3,8 @@
 import pytest
 
 import minigrad as mg
+from minigrad.errors import UsageError
+from minigrad.func import vmap
 from minigrad.ops.batching import along_dim, elementwise, over_dims, physical, rank, to_front, with_batch_shape
 from minigrad.ops.pointwise import add_row, sin
 from minigrad.ops.scan import _cumsum
@@ -65,3 +67,10 @@ def test_along_dim_goes_one_up(x):
 def test_a_shape_gets_the_batch_in_front(x):
     out, bdim = with_batch_shape(view_row.op, 2, [x], [0], {"shape": (3, 1)})
     assert (out.shape, bdim) == ((2, 3, 1), 0)
+
+
+@pytest.mark.parametrize("mask", [[True, False], [[True, False], [False, True]]])
+def test_a_batch_of_bools_is_refused_where_one_of_them_is(mask):
+    x = mg.ones(2, 2)
+    with pytest.raises(UsageError, match="Subtraction, the `-` operator, with a bool tensor is not supported"):
+        vmap(mg.sub)(x, mg.tensor(mask))
