@@ -194,6 +194,9 @@ def row(name: str, kernel: Any, *, arity: int = 0, doc: str | None = None, **rul
 # ---------------------------------------------------------------- calling: the path that must be fast [NOTE fast-path]
 def _general(op: Op) -> Callable[..., Any]:
     def call(*args: Any, **params: Any) -> Any:
+        for name, value in params.items():
+            if isinstance(value, HOST_SCALAR):  # as weak among types as any number
+                params[name] = value.item()
         return bind(op, args, params)
     return call
 

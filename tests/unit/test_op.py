@@ -149,3 +149,12 @@ def test_a_draw_without_levels_runs_at_the_base(device):
     params = {"shape": (3,), "dtype": mg.float32, "device": mg.device(device), "generator": mg.random.generator_of(mg.device(device)),
               "low": 0, "high": 1}
     assert draw(_uniform.op, params).shape == (3,)
+
+
+@pytest.mark.parametrize("op", [
+    lambda x, n: mg.addcmul(x, x, x, value=n), mg.nn.functional.elu, mg.nn.functional.leaky_relu, mg.nn.functional.softshrink])
+def test_a_numpy_number_among_the_parameters_is_as_weak_as_any(op):
+    x = mg.tensor([0.5, -0.5], requires_grad=True)
+    y = op(x, np.float64(0.25))
+    assert y.dtype is mg.float32
+    assert mg.autograd.grad(y.sum(), x)[0].dtype is mg.float32
