@@ -210,7 +210,7 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, stat
     kept = (x, out)[plan.alone]
     if state.hooks is not None:
         node.held = save(owner, kept, op.node_name, plan.saves[0], state, node)
-    else:  # at level 0 a call less, which is 3 % of a recorded op
+    else:  # at level 0 without a call more: every recorded op of a chain comes by here
         node.held = keep_base(kept) if owner is None else _kept(owner, kept)
     return out
 
