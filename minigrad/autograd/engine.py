@@ -187,8 +187,8 @@ class Walk(Run):
     def reaches(self, target: Any) -> bool:
         return (self.wanted is None or target in self.wanted) and (target in self.consumers or target in self.nodes)
 
-    def arrive(self, target: Any, nr: int, ct: Tensor) -> None:
-        """Add a cotangent to what has already arrived there."""
+    def arrive(self, target: Any, nr: int, ct: Any) -> None:
+        """Add a cotangent, a tensor or a bare array, to what has already arrived there."""
         key = (target, nr) if nr else target
         old = self.arrived.get(key)
         self.arrived[key] = ct if old is None else _sum(old, ct)
