@@ -6,7 +6,7 @@ The public names are torch's; `__init__.pyi` writes them out.  Start reading at 
 import gc
 
 _collecting = gc.isenabled()
-gc.disable()  # a collection here would cost a fifth of the import, and nothing that is imported is garbage
+gc.disable()  # a collection here would only cost time, and nothing that is imported is garbage
 
 from . import methods as methods
 from . import names
