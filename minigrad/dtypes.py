@@ -16,7 +16,7 @@ BOOL, INT, FLOAT, COMPLEX = range(4)
 class dtype:  # noqa: N801  torch spells it so
     """One element type; there is one object for each, compared by identity.  Source: torch.dtype."""
 
-    __slots__ = ("category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name")
+    __slots__ = ("category", "differentiable", "is_complex", "is_floating_point", "is_signed", "itemsize", "name")
 
     def __init__(self, name: str, category: int, itemsize: int) -> None:
         self.name = name
@@ -25,17 +25,14 @@ class dtype:  # noqa: N801  torch spells it so
         self.is_floating_point = category == FLOAT
         self.is_complex = category == COMPLEX
         self.is_signed = name not in ("bool", "uint8")
+        self.differentiable = category >= FLOAT
+        """Whether a tensor of this type can require grad."""
 
     def __repr__(self) -> str:
         return f"minigrad.{self.name}"
 
     def __reduce__(self) -> str:
         return "bool_" if self.name == "bool" else self.name
-
-    @property
-    def differentiable(self) -> bool:
-        """Whether a tensor of this type can require grad."""
-        return self.category >= FLOAT
 
     def to_complex(self) -> dtype:
         return {"float16": complex64, "float32": complex64, "float64": complex128}.get(self.name, self)

@@ -67,8 +67,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def _vjp(f: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool = False) -> Any:
     leaves, spec = tree.flatten(primals)
     arguments.tensors(leaves, "vjp(f, *primals)")
-    with level(GradInterpreter()) as me:
-        assert isinstance(me, GradInterpreter)
+    with level(me := GradInterpreter()):
         wrapped = [me.leaf(x) for x in leaves]
         out, aux = arguments.with_aux(f(*tree.unflatten(wrapped, spec)), has_aux, "vjp(f, *primals)")
     outs, out_spec = arguments.outputs(out, "vjp(f, *primals)")
@@ -106,8 +105,7 @@ def grad_and_value(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree.flatten(arguments.chosen(args, argnums))
         arguments.primals(leaves, "grad")
-        with level(GradInterpreter()) as me:
-            assert isinstance(me, GradInterpreter)
+        with level(me := GradInterpreter()):
             wrapped = [me.leaf(x) for x in leaves]
             out = f(*arguments.replaced(args, argnums, tree.unflatten(wrapped, spec)), **kwargs)
             out, aux = arguments.with_aux(out, has_aux, "grad_and_value(f)(*args)")
@@ -116,7 +114,7 @@ def grad_and_value(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
             target, nr = edge(out) if out.owner is me else (None, 0)
             roots = [] if target is None else [(target, nr, ones_like(value))]
             found = engine.backward(me, roots, inputs=wrapped)
-        grads = [zeros_like(x.value) if g is None else g for g, x in zip(found, wrapped, strict=True)]
+        grads = [zeros_like(wrapped[i].value) if g is None else g for i, g in enumerate(found)]
         gradient = tree.unflatten(grads, spec)
         return gradient, ((value, tree.map(lambda x: _off(me, x), aux)) if has_aux else value)
     return wrapper
@@ -145,8 +143,7 @@ def jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ..
     Source: torch.func.jvp.
     """
     xs, dxs, spec = arguments.primals_and_tangents(primals, tangents)
-    with level(JvpInterpreter()) as me:
-        assert isinstance(me, JvpInterpreter)
+    with level(me := JvpInterpreter()):
         duals = [me.give(x, dx) for x, dx in zip(xs, dxs, strict=True)]
         out, aux = arguments.with_aux(f(*tree.unflatten(duals, spec)), has_aux, "jvp(f, primals, tangents)")
     outs, out_spec = arguments.outputs(out, "jvp(f, primals, tangents)")
@@ -211,8 +208,7 @@ def vmap(f: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness:
 
 def _vmap_once(f: Callable[..., Any], leaves: list[Any], spec: Any, dims: list[int | None], out_dims: Any, size: int,
                randomness: str, kwargs: dict[str, Any]) -> Any:
-    with level(VmapInterpreter(size, randomness)) as me:
-        assert isinstance(me, VmapInterpreter)
+    with level(me := VmapInterpreter(size, randomness)):
         args = tree.unflatten([x if d is None else me.batched(x, d) for x, d in zip(leaves, dims, strict=True)], spec)
         out = f(*args, **kwargs)
     outs, out_spec = tree.flatten(out)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, host_type, on_0d, share_memory
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, Refusal, UsageError
-from .graph.plan import Plan
+from .graph.plan import Plans
 from .graph.record import record, record_binary, record_unary
 from .inference import retyped
 from .modes import meet, row_at_base
@@ -160,18 +160,13 @@ class Op:
                     else [f and Formula(f) for f in jvp])
         self.elementwise = elementwise
         self.broadcasts = fits or promote is not None
-        self.plans: dict[int, Any] = {}
+        self.plans = Plans(self)
         rules = [f for f in [self.joint, *self.formulas] if f]
         self.reads_shapes = any(n == "shapes" or (n.startswith("shape") and n[5:].isdigit()) for f in rules for n in f.names)
         unsaved = {n for f in rules for n in f.tensors(8)} - {e for s in saves for e in expand(s, 8)}
         if unsaved:
             msg = f"the vjp of {name} reads {sorted(unsaved)}, which its row does not declare in `saves`."
             raise TypeError(msg)
-
-    def plan(self, needs: int) -> Plan:
-        """The plan for inputs of which those require grad whose bit is set, below a leading 1; made once."""
-        made = self.plans[needs] = Plan(self, tuple(bit == "1" for bit in bin(needs)[3:]))
-        return made
 
     expand = staticmethod(expand)
 

@@ -87,7 +87,7 @@ class State:
     def _replace(self, **changes: Any) -> State:
         """The same state with some fields changed."""
         new = State.__new__(State)
-        _set_fields(new, {**self.__dict__, **changes})
+        _set_fields(new, self.__dict__ | changes)
         return new
 
     def __repr__(self) -> str:
@@ -128,11 +128,11 @@ class using:  # noqa: N801  reads as a statement
         self.new = new
 
     def __enter__(self) -> State:
-        self.old = _STATE.get()
-        _STATE.set(self.new)
-        if self.new.watchers or self.new.dispatch_modes or self.new.ahead or self.new.inference:
+        self.old, new = _STATE.get(), self.new
+        _STATE.set(new)
+        if new.watchers or new.dispatch_modes or new.ahead or new.inference:
             watched.add(self)
-        return self.new
+        return new
 
     def __exit__(self, *error: object) -> None:
         _STATE.set(self.old)

@@ -56,9 +56,9 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
 
 
 def _flatten(tree: Any, leaves: list[Any]) -> Spec:
-    keys, children = (tuple(tree), tree.values()) if isinstance(tree, dict) else (None, tree)
+    keys = tuple(tree) if isinstance(tree, dict) else None
     specs: list[Any] = []
-    for child in children:
+    for child in tree if keys is None else tree.values():
         if isinstance(child, _CONTAINERS):
             specs.append(_flatten(child, leaves))
         else:

@@ -55,13 +55,21 @@ def backward(tensors: End | Sequence[End], grad_tensors: Any = None, retain_grap
     Raises UsageError where a tensor requires no grad, or where the graph has been freed.
     Source: torch.autograd.backward.
     """
-    outputs = tuple(map(primal, _tuple(tensors)))
-    cts = [c if c is None else primal(c) for c in _tuple((None,) * len(outputs) if grad_tensors is None else grad_tensors)]
+    outputs = _tuple(tensors)
+    cts = (None,) * len(outputs) if grad_tensors is None else _tuple(grad_tensors)
+    _accumulate(outputs, cts, retain_graph, create_graph, inputs)
+
+
+def _accumulate(outputs: Sequence[Any], cts: Sequence[Any], retain_graph: bool | None, create_graph: bool,
+                inputs: End | Sequence[End] | None) -> None:
+    if not outputs:
+        return
+    outputs = [primal(y) for y in outputs]
     owner = owner_of(outputs, "backward()")
-    starts = roots(outputs, cts, "backward()")
+    starts = roots(outputs, [c if c is None else primal(c) for c in cts], "backward()")
     targets = None
     if inputs is not None:
-        targets = tuple([primal(x) for x in _tuple(inputs)])
+        targets = [primal(x) for x in _tuple(inputs)]
         if not targets:
             msg = "`inputs` argument to `backward()` cannot be empty."
             raise UsageError(msg)
@@ -127,7 +135,7 @@ def shallow_detach(x: Tensor) -> Tensor:
 def tensor_backward(x: Tensor, gradient: Tensor | None = None, retain_graph: bool | None = None,
                     create_graph: bool = False, inputs: Any = None) -> None:
     """Accumulate the gradient of `x` into the leaves it was computed from.  Source: torch.Tensor.backward."""
-    backward(x, gradient, retain_graph, create_graph, inputs)
+    _accumulate((x,), (gradient,), retain_graph, create_graph, inputs)
 
 
 publish(globals())

@@ -11,7 +11,6 @@ Upstream: torch/csrc/autograd/engine.cpp (whose queue is ordered by sequence num
 
 from __future__ import annotations
 
-from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -65,6 +64,7 @@ class Run:
 
 
 _NUMBER = attrgetter("number")
+_NO_EDGE = None, 0
 
 
 def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
@@ -159,7 +159,7 @@ class Walk(Run):
         super().__init__()
         self.nodes, self.consumers = nodes, leaves
         self.edges = frozenset(edges or ())
-        self.special = frozenset([target for target, _ in self.edges])
+        self.special = frozenset([target for target, _ in edges or ()])
         self.accumulates = edges is None
         self.wanted = None
         if edges is not None and not self.consumers.keys() <= self.special:
@@ -222,12 +222,14 @@ class Walk(Run):
                         grads = _fitted(grads, node.metas)
                 if node.number > retained:
                     node.release()
-            for (target, nr), ct in zip(((node.target, node.nr), *node.more), grads or repeat(None), strict=False):
+            target, nr, others = node.target, node.nr, iter(node.more)
+            for ct in grads or [None] * len(node.edges):
                 if ct is not None and (wanted is None or target in wanted):
                     key = (target, nr) if nr else target
                     arrived[key] = _sum(arrived[key], ct) if key in arrived else ct
                 if type(target) is Tensor:
                     self._came(target)
+                target, nr = next(others, _NO_EDGE)
 
     def _straight(self, node: Node, ct: Any) -> tuple[Any, Any]:
         """Go down on arrays while nodes have one edge: the node that takes more, and its cotangent. [NOTE fast-path]
@@ -316,7 +318,7 @@ def _sum(one: Any, other: Any) -> Any:
 def _fitted(grads: list[Any], metas: tuple[Any, ...]) -> list[Any]:
     """Cotangents in the shape and dtype of what they belong to: summed over what was broadcast, cast back."""
     return [g if g is None or (g.shape == shape and g.dtype is dtype) else sum_to(g, shape).to(dtype)
-            for g, (shape, dtype) in zip(grads, metas, strict=True)]
+            for g, (shape, dtype) in zip(grads, metas)]  # noqa: B905  strict= costs as much again
 
 
 def _pre(hooks: NodeHooks, ct: Any, *, one: bool) -> Any:

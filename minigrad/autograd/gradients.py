@@ -40,6 +40,8 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
                              fixed=fixed | (directions or frozenset()), along=along or directions is not None)
 
         return max(above, key=state.levels.index).gradients(below, ys, xs, cts, retain_graph)
+    if not ys:
+        return [None] * len(xs)
     owner = owner_of(ys, "autograd.grad")
     for x in xs:
         if x.owner is not owner or x.node is None:
@@ -117,9 +119,8 @@ def _live(x: Tensor, state: State) -> Tensor:
 
 def primal(x: Tensor) -> Tensor:
     """The tensor in whose graph `.backward()` runs, which accumulates no tangents."""
-    x = _live(x, current())
     while x.owner is not None and x.owner.transparent:
-        x = x.owner.primal(x)
+        x = x.owner.primal(x) if x.owner in current().levels else x.owner.escaped(x)
     return x
 
 

@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 def roots(outputs: Sequence[End], cts: Sequence[Tensor | None], what: str) -> list[tuple[Any, int, Tensor]]:
     """Each output as (target, output number, cotangent); ones, where a scalar was given none.
 
-    Raises UsageError where an output requires no grad, or a cotangent has another shape.
+    Raises UsageError where an output requires no grad, a cotangent has another shape, or there is not one for each.
     """
-    return [_root(i, y, ct, what) for i, (y, ct) in enumerate(zip(outputs, cts, strict=True))]
+    if len(outputs) != len(cts):
+        msg = f"{what}: got {len(outputs)} tensors and {len(cts)} gradients. Give one for each, or None for a scalar."
+        raise UsageError(msg)
+    return [_root(i, y, ct, what) for i, (y, ct) in enumerate(zip(outputs, cts))]  # noqa: B905  strict= costs as much again
 
 
 def _root(i: int, output: End, ct: Tensor | None, what: str) -> tuple[Any, int, Tensor]:

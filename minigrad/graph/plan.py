@@ -14,7 +14,20 @@ if TYPE_CHECKING:
     from ..op import Op
 
 UNARY = 0b11
-"""The bits of a plan for one input, which requires grad."""
+"""The key of the plan for one input, which requires grad."""
+
+
+class Plans(dict[int, "Plan"]):
+    """The plans of a row, made when first needed; the key has a bit for each input, set where it requires grad, after a 1."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+
+    def __missing__(self, needs: int) -> Plan:
+        made = self[needs] = Plan(self.op, tuple(bit == "1" for bit in bin(needs)[3:]))
+        return made
 
 
 class Plan:

@@ -162,7 +162,7 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
             needs |= 1
             edges.append((x, 0) if x.node is LEAF else (x.node, x.nr))
     node.edges = edges
-    node.plan = plan = op.plans.get(needs) or op.plan(needs)
+    node.plan = plan = op.plans[needs]
 
     if op.outs == 1:
         node.outs = 1
@@ -190,7 +190,7 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, stat
     """`record` for an elementwise op of one tensor, which requires grad, with nobody watching. [NOTE fast-path]"""
     node = OpNode()
     node.owner = owner
-    node.plan = plan = op.plans.get(UNARY) or op.plan(UNARY)
+    node.plan = plan = op.plans[UNARY]
     node.params = NO_PARAMS
     node.number = next_number()
     node.hooks = None
@@ -210,8 +210,10 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, stat
     kept = (x, out)[plan.alone]
     if state.hooks is not None:
         node.held = save(owner, kept, op.node_name, plan.saves[0], state, node)
-    else:  # at level 0 without a call more: every recorded op of a chain comes by here
-        node.held = keep_base(kept) if owner is None else _kept(owner, kept)
+    elif owner is None or (kept.value.owner is None and kept.value.node is None):  # most often: a call less than keep
+        node.held = keep_base(kept if owner is None else kept.value)
+    else:
+        node.held = keep(kept.value)
     return out
 
 
@@ -232,7 +234,7 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
         node.target, node.nr = (x, 0) if a is LEAF else (a, x.nr)
         node.more = ((y, 0) if b is LEAF else (b, y.nr),)
     node.owner = owner
-    node.plan = plan = op.plans.get(needs) or op.plan(needs)
+    node.plan = plan = op.plans[needs]
     node.params = NO_PARAMS
     node.number = next_number()
     node.hooks = None

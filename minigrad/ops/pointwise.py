@@ -33,17 +33,19 @@ def conj(x: Any) -> Any:
 
 def pointwise(name: str, kernel: Any, derivative: Callable[[Tensor], Tensor], **options: Any) -> OpFunction:
     """A row of one input; `derivative` names its parameter x0 or out, and that is what is saved."""
+    def jvp_x0(dx: Tensor, x0: Tensor) -> Tensor:
+        return dx * derivative(x0)
+
+    def jvp_out(dx: Tensor, out: Tensor) -> Tensor:
+        return dx * derivative(out)
+
     def vjp_x0(ct: Tensor, x0: Tensor) -> Any:
         return ct * conj(derivative(x0))
 
     def vjp_out(ct: Tensor, out: Tensor) -> Any:
         return ct * conj(derivative(out))
 
-    def jvp_x0(dx: Tensor, x0: Tensor) -> Tensor:
-        return dx * derivative(x0)
-
-    def jvp_out(dx: Tensor, out: Tensor) -> Tensor:
-        return dx * derivative(out)
+    vjp_x0.on_reals, vjp_out.on_reals = jvp_x0, jvp_out  # type: ignore[attr-defined]
 
     of_out = derivative.__code__.co_varnames[0] == "out"
     return row(name, kernel, arity=1, promote="float", saves=("out",) if of_out else ("x0",), batch=elementwise,

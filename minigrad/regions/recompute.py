@@ -62,8 +62,7 @@ class Frame(Hooks):
     saves with the next hooks outside. [NOTE whose-saves]
     """
 
-    __slots__ = ("check", "debug", "early_stop", "function", "inputs", "levels", "log", "names", "of", "region", "slots",
-                 "spec")
+    __slots__ = ("check", "debug", "early_stop", "function", "inputs", "levels", "log", "of", "region", "slots", "spec")
     title = "checkpoint"
     numbered = True
 
@@ -81,8 +80,7 @@ class Frame(Hooks):
         self.log = OpLog(values=determinism_check == "values") if debug or determinism_check == "values" else None
         self.early_stop = early_stop
         self.slots: dict[Any, list[ref[Slot]]] = {}
-        leaves, self.spec = tree.flatten((*args, *kwargs.values()))
-        self.names = tuple(kwargs)
+        leaves, self.spec = tree.flatten((*args, kwargs))
         self.inputs = [_kept(x, state, edges=edges) for x in leaves]
         if state.watchers:
             tell(state.watchers, "checkpoint", state.levels[-1] if state.levels else None, self, leaves)
@@ -140,13 +138,12 @@ class Frame(Hooks):
     def recompute(self, refill: Refill) -> Any:
         """Run the region as in forward, but with these hooks, to its end or theirs. [NOTE recompute-under-the-same-state]"""
         now, began = current(), next_number()
-        values = tree.unflatten([again(refill.level) for again in self.inputs], self.spec)
-        n = len(values) - len(self.names)
+        *args, kwargs = tree.unflatten([again(refill.level) for again in self.inputs], self.spec)
         asking = refill.level if refill.level is not INPUTS else None
 
         def call() -> Any:
             try:
-                return self.function(*values[:n], **dict(zip(self.names, values[n:], strict=True)))
+                return self.function(*args, **kwargs)
             except Stop as stop:
                 if stop.refill is not refill:
                     raise
@@ -239,7 +236,7 @@ class Refill(Hooks):
         self.table = table
         self.log = None if frame.log is None else OpLog(values=frame.log.values)
         self.counts: dict[Any, int] = {}
-        self.missing = {(slot.level, slot.index): slot for slot in [*frame.alive(level), *frame.alive(INPUTS)]}
+        self.missing = {(at, slot.index): slot for at in (level, INPUTS) for r in frame.slots.get(at, ()) if (slot := r())}
 
     def manager(self, owner: Any) -> Hooks | None:
         if owner is self.level or (owner is INPUTS and not _own_business(self.frame.levels)):

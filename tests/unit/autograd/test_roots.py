@@ -23,6 +23,19 @@ def test_a_root_is_checked(x, device):
         roots([x.sum(), x], [None, mg.ones(3, device=device)], "test")
 
 
+def test_there_is_one_cotangent_for_each_output(x):
+    for cts in ([None], [None] * 3):
+        with pytest.raises(UsageError, match=f"got 2 tensors and {len(cts)} gradients"):
+            mg.autograd.backward([x.sum(), x.prod()], cts)
+
+
+def test_nothing_has_no_gradient(x):
+    mg.autograd.backward([])
+    assert mg.autograd.grad([], [x], allow_unused=True) == (None,)
+    with pytest.raises(UsageError, match="appears to not have been used"):
+        mg.autograd.grad([], [x])
+
+
 def test_a_cotangent_takes_the_type_of_its_output(x, device):
     [(_, _, ct)] = roots([x], [mg.ones(2, dtype=mg.float64, device=device)], "test")
     assert ct.dtype is mg.float32
