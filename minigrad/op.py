@@ -129,12 +129,13 @@ class Op:
     view      the output may share memory with the first input
     elementwise  its rules are made of operators and elementwise ops alone, so that they mean the same on arrays; batched so
     fits      cotangents are brought back to each input's shape and dtype (what promote implies)
+    summed    f(ct, what the vjp reads, shape): the vjp, and then the sum over what broadcasting an input of that shape repeated
     refuses   categories of the common dtype that torch has no kernel for (ANY_BOOL: any bool input), with its words, or ""
               for its usual ones
     """
 
     __slots__ = ("arity", "batch", "broadcasts", "call", "elementwise", "formulas", "joint", "jvp", "kernel", "name",
-                 "node_name", "outs", "plans", "promote", "reads_shapes", "refuses", "saves", "view", "vjp")
+                 "node_name", "outs", "plans", "promote", "reads_shapes", "refuses", "saves", "summed", "view", "vjp")
 
     call: OpFunction
     arity: int
@@ -143,7 +144,7 @@ class Op:
     def __init__(self, name: str, kernel: Any, *, vjp: Rule, jvp: Rule, batch: Callable[..., Any],
                  saves: tuple[str, ...] = (), promote: str | None = None, outs: int = 1, view: bool = False,
                  fits: bool = False, elementwise: bool = False, node: str | None = None,
-                 refuses: dict[int, str] | None = None) -> None:
+                 refuses: dict[int, str] | None = None, summed: Callable[..., Tensor] | None = None) -> None:
         self.name = name
         self.node_name = node or "".join(part.capitalize() for part in name.strip("_").split("_")) + "Backward0"
         self.kernel = kernel
@@ -153,6 +154,7 @@ class Op:
         self.outs = outs
         self.view = view
         self.batch = batch
+        self.summed = summed
         self.vjp = vjp is not None
         self.joint = Formula(vjp) if callable(vjp) else None
         self.formulas = [f and Formula(f) for f in vjp] if isinstance(vjp, tuple) else []

@@ -45,7 +45,7 @@ class OpNode(Node):
             raise already_freed(self.name())
         if create_graph or watched:
             return self._run(ct, wanted, create_graph)
-        if plan.lean is not None:
+        if plan.lean is not None and (self.metas is None or plan.op.summed is None):
             function, reads = plan.lean
             return [function(ct, held.unpack()) if reads else function(ct)]
         return self._run(ct, wanted, create_graph)
@@ -60,6 +60,7 @@ class OpNode(Node):
 
     def _run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> list[Any]:
         plan = self.plan
+        summed, metas = plan.op.summed, self.metas
         values: list[Any] = [None] * len(plan.saves)
         grads: list[Any] = []
         for k, step in enumerate(plan.steps):
@@ -75,7 +76,7 @@ class OpNode(Node):
                     read.append(values[source])
                 else:
                     read.append(source(self, create_graph))
-            grads.append(function(ct, *read))
+            grads.append(function(ct, *read) if summed is None or metas is None else summed(ct, *read, metas[k][0]))
         return [g for g, need in zip(grads[0], plan.needs, strict=True) if need] if plan.joint is not None else grads
 
     def _unpack(self, k: int, create_graph: bool) -> Any:

@@ -27,6 +27,7 @@ from .shape import (
     reshape,
     squeeze,
     sum_dims,
+    sum_to,
     t,
     transpose,
     unsqueeze,
@@ -184,6 +185,20 @@ _mv_left: OpFunction = row("mv_left", lambda xp, x0, x1: xp.matmul(_adjoint(x0),
                            batch=_mv_left_batch, node="MvBackward0",
                            vjp=(lambda ct, x1: _outer(x1, conj(ct)), lambda ct, x0: _mv(x0, ct)),
                            jvp=(lambda dx, x1: _mv_left(dx, x1), lambda dx, x0: _mv_left(x0, dx)))
+
+
+def product_to(x: Tensor, y: Any, shape: tuple[int, ...]) -> Tensor:
+    """sum_to(x * y, shape), for y that broadcasts to x: where y lies along all that is summed and nothing else, one mv."""
+    rank = x.ndim
+    summed = [d for d, n in enumerate((1,) * (rank - len(shape)) + shape) if n != x.shape[d]]
+    if summed and isinstance(y, Tensor) and summed == [d + rank - y.ndim for d, n in enumerate(y.shape) if n != 1]:
+        kept, n = prod(shape), y.numel()
+        vector = view_row(y, shape=(n,))
+        if summed[0] == rank - len(summed):
+            return view_row(_mv(view_row(x, shape=(kept, n)), vector), shape=shape)  # type: ignore[no-any-return]
+        if summed[-1] == len(summed) - 1:
+            return view_row(_mv(t(view_row(x, shape=(n, kept))), vector), shape=shape)  # type: ignore[no-any-return]
+    return sum_to(x * y, shape)
 
 
 def _dot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:

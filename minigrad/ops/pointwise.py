@@ -70,8 +70,15 @@ sub_row = row("sub", "subtract", arity=2, promote="arith", batch=elementwise, el
                         "`logical_xor()` operator instead.",
                   ANY_BOOL: "Subtraction, the `-` operator, with a bool tensor is not supported. " + _INVERT})
 
+
+def _product_to(ct: Tensor, x: Any, shape: tuple[int, ...]) -> Tensor:
+    from .linalg import product_to  # noqa: PLC0415  its rows need the arithmetic
+
+    return product_to(ct, conj(x), shape)
+
+
 mul = row("mul", "multiply", arity=2, promote="arith", saves=("x1", "x0"), batch=elementwise, elementwise=True,
-          vjp=(lambda ct, x1: ct * conj(x1), lambda ct, x0: ct * conj(x0)),
+          vjp=(lambda ct, x1: ct * conj(x1), lambda ct, x0: ct * conj(x0)), summed=_product_to,
           jvp=(lambda dx, x1: dx * x1, lambda dx, x0: dx * x0))
 
 true_div: OpFunction = row(
