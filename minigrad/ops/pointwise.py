@@ -377,9 +377,30 @@ sign = _step("sign", _sign_kernel, {
     COMPLEX: "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."})
 sgn = row("sgn", _sgn_kernel, promote="arith", saves=("x0", "out"), batch=elementwise, elementwise=True,
           vjp=(_sgn_rule,), jvp=(_sgn_rule,), doc="x / abs(x), and 0 for 0.  Source: torch.sgn.")
+
+
+def _abs_backward_kernel(xp: Any, x0: Array, x1: Array) -> Array:
+    size = xp.asarray(xp.abs(x1))
+    size[size == 0] = 1
+    return x1 * (x0 / size)
+
+
+abs_backward: OpFunction = row(
+    "abs_backward", _abs_backward_kernel, saves=("x0", "x1"), fits=True, batch=elementwise,
+    vjp=(lambda ct, x1: real(conj(ct) * sgn(x1)), lambda ct, x0, x1: x0 * _sgn_slope(ct, x1, sgn(x1))),
+    jvp=(lambda dx, x1: abs_backward(dx, x1), lambda dx, x0, x1: x0 * _sgn_slope(dx, x1, sgn(x1))),
+    doc="The real x0 times the sgn of the complex x1, without an array of signs.")
+
+
+def _abs_rule(ct: Tensor, x0: Tensor) -> Any:
+    return abs_backward(ct, x0) if x0.dtype.is_complex else ct * sgn(x0)
+
+
+_abs_rule.on_reals = lambda ct, x0: ct * sgn(x0)  # type: ignore[attr-defined]
+
 abs = row("abs", "absolute", arity=1, promote="arith", saves=("x0",), batch=elementwise, elementwise=True,  # noqa: A001
           refuses={BOOL: ""},
-          vjp=(lambda ct, x0: ct * sgn(x0),), jvp=(lambda dx, x0: real(conj(dx) * sgn(x0)),))
+          vjp=(_abs_rule,), jvp=(lambda dx, x0: real(conj(dx) * sgn(x0)),))
 _real = row("real", lambda xp, x0: x0.real, view=True, fits=True, batch=same_bdim, vjp=(lambda ct: ct,), jvp="linear")
 _imag = row("imag", lambda xp, x0: x0.imag, view=True, fits=True, batch=same_bdim, vjp=(lambda ct: ct * 1j,), jvp="linear")
 

@@ -265,6 +265,7 @@ SAMPLES = {
     "pointwise.reciprocal": UNARY,
     "pointwise.erf": REAL,
     "pointwise.erfc": REAL,
+    "pointwise.abs_backward": [((real(2, 3), cplx(2, 3)), {})],
     "pointwise.tanh_backward": [((number(2, 3), number(2, 3)), {})],
     "pairs.atan2": REALS,
     "pointwise.floor": REAL,
