@@ -65,10 +65,10 @@ from .ops.picking import (
     masked_scatter as masked_scatter, masked_select as masked_select, repeat_interleave as repeat_interleave, take as take,
 )
 from .ops.pointwise import (
-    abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, addcdiv as addcdiv, addcmul as addcmul,
+    abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add,
     asin as asin, asinh as asinh, atan as atan, atanh as atanh, ceil as ceil, conj as conj, cos as cos, cosh as cosh,
     div as div, divide as divide, erf as erf, erfc as erfc, exp as exp, exp2 as exp2, expm1 as expm1, floor as floor,
-    floor_divide as floor_divide, fmod as fmod, frac as frac, lerp as lerp, log as log, log10 as log10, log1p as log1p,
+    floor_divide as floor_divide, fmod as fmod, frac as frac, log as log, log10 as log10, log1p as log1p,
     log2 as log2, mul as mul, multiply as multiply, neg as neg, negative as negative, pow as pow,
     reciprocal as reciprocal, remainder as remainder, round as round, rsqrt as rsqrt, sgn as sgn, sign as sign, sin as sin,
     sinh as sinh, sqrt as sqrt, square as square, sub as sub, subtract as subtract, tan as tan, tanh as tanh,
@@ -104,6 +104,7 @@ from .ops.strides import (
     as_strided as as_strided, as_strided_ as as_strided_, as_strided_scatter as as_strided_scatter, resize_as_ as resize_as_,
 )
 from .ops.subscript import index_put as index_put, index_put_ as index_put_
+from .ops.triples import addcdiv as addcdiv, addcmul as addcmul, lerp as lerp
 from .methods import (
     abs_ as abs_, acos_ as acos_, acosh_ as acosh_, addmv_ as addmv_, asin_ as asin_, asinh_ as asinh_, atan_ as atan_,
     atanh_ as atanh_, ceil_ as ceil_, clamp_ as clamp_, clamp_max_ as clamp_max_, clamp_min_ as clamp_min_, clip_ as clip_,

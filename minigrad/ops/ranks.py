@@ -26,11 +26,12 @@ from .extremes import (
 )
 from .gather import gather, index_add, index_copy
 from .indexing import masked_fill
-from .pointwise import ceil, floor, lerp, round
+from .pointwise import ceil, floor, round
 from .reduction import any as any_over
 from .reduction import sum as sum_over
 from .shape import flatten, moveaxis, normal_dim, reshape, squeeze, unsqueeze
 from .special import accumulate
+from .triples import lerp
 
 if TYPE_CHECKING:
     from ..backend import Array

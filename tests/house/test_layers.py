@@ -36,7 +36,7 @@ ops.shape
 ops.joining
 ops.creation
 random
-ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.linalg ops.rearrange ops.layout ops.transfer ops.gather ops.picking ops.reduction ops.extremes ops.norm ops.softmax ops.subscript ops.random ops.normalization ops.loss ops.embedding ops.attention ops.misc ops.naming ops.aten ops.complexes ops.differences ops.distributions ops.forms ops.pairs ops.pieces ops.pixels ops.products ops.ranks ops.bins ops.segments ops.strides +
+ops.inplace ops.choice ops.pointwise ops.activation ops.indexing ops.scan ops.linalg ops.rearrange ops.layout ops.transfer ops.gather ops.picking ops.reduction ops.extremes ops.norm ops.softmax ops.subscript ops.random ops.normalization ops.loss ops.embedding ops.attention ops.misc ops.naming ops.aten ops.complexes ops.differences ops.distributions ops.forms ops.pairs ops.pieces ops.pixels ops.products ops.ranks ops.bins ops.segments ops.strides ops.triples +
 ops.fourier ops.factors ops.definite ops.solving ops.determinants ops.spectra ops.formerly ops.eigen ops.reflections ops.leastsquares ops.lowrank ops.convolution ops.resampling ops.pooling ops.distances ops.grid ops.windows ops.infos ops.frames +
 interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
@@ -101,6 +101,7 @@ EMPTY = {"_functorch", "devices", "fx.experimental", "graph", "interpreters", "o
 
 LATE = {
     "ops.batching": {"ops.shape"},        # shape's rows need the batching rules, which need shape's functions
+    "ops.pointwise": {"ops.linalg"},      # the gradient of a product may be one with a vector, whose rows need the arithmetic
     "ops.norm": {"ops.spectra"},          # few programs need singular values, and spectra need norms
     "autograd": {"func"},                 # is_grads_batched is a vmap
     "autograd.gradcheck": {"autograd", "autograd.forward_ad", "func"},  # which has gradcheck among its names
