@@ -93,7 +93,7 @@ _FUNCTIONS = {
     ".ops.distributions": "polygamma=polygamma_of",
     ".ops.forms": "unfold",
     ".ops.indexing": "masked_fill_",
-    ".ops.inplace": "_is_view=is_view copy_",
+    ".ops.inplace": "copy_",
     ".ops.layout": "contiguous is_contiguous",
     ".ops.linalg": "ger=outer",
     ".ops.misc": "as_subclass bool=bool_ byte cdouble cfloat char double float half int=int_ is_signed long "
@@ -104,14 +104,15 @@ _FUNCTIONS = {
     ".ops.shape": "expand view",
     ".ops.strides": "new_empty_strided resize_",
     ".ops.transfer": "cpu is_pinned pin_memory to",
+    ".views": "_is_view=is_view",
 }
 _PROPERTIES = {
     ".autograd.accumulated": "grad",
-    ".ops.inplace": "_base=base_of",
     ".ops.linalg": "mH=adjoint",
     ".ops.misc": "data is_cpu is_cuda is_meta itemsize layout=layout_of nbytes retains_grad",
     ".ops.pointwise": "imag real",
     ".ops.rearrange": "H=matrix_H T=numpy_T mT",
+    ".views": "_base=base_of",
 }
 
 _CLASS_METHODS = {".ops.misc": "__init_subclass__=constructible", ".subclass": "__torch_function__=inherited"}

@@ -16,6 +16,16 @@ def root_of(x: Tensor) -> Tensor:
     return x if x.extra is None or x.extra.root is None else x.extra.root
 
 
+def is_view(x: Tensor) -> bool:
+    """Whether `x` shares the memory of a tensor that it was made from.  Source: torch.Tensor._is_view."""
+    return x.extra is not None and x.extra.root is not None
+
+
+def base_of(x: Tensor) -> Tensor | None:
+    """The tensor that `x` is a view of, or None.  Source: torch.Tensor._base."""
+    return None if x.extra is None else x.extra.root
+
+
 def link(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:
     """Note that `view` is `step(of)`, where writing one writes the other: they share memory, or are so related below."""
     if view is not of and isinstance(of, Tensor) and (bottom(view).store is bottom(of).store or (

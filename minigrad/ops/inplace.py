@@ -15,15 +15,16 @@ from weakref import ref
 from ..backend import Array, address, is_dense, is_writable, strided
 from ..errors import UsageError
 from ..graph.node import Node, hooks_of
+from ..graph.record import record
 from ..inference import writing
 from ..modes import at_base
 from ..op import OpFunction, revive, row
-from ..state import State, current, show, tell, using
-from ..tensor import LEAF, Extra, Tensor, bottom, edge, extra_of, next_number, peel, storage_of, written
+from ..state import State, current, show, tell, using, watched
+from ..tensor import LEAF, Extra, Tensor, alias, bottom, edge, extra_of, next_number, peel, storage_of, written
 from ..views import lies_in, order_of, root_of
 from .batching import elementwise, to_front
 from .creation import tensor, zeros_like
-from .shape import clone, contiguous_row, permute, sum_dims
+from .shape import clone, contiguous_row, expand, permute, sum_dims
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,9 +117,19 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
         source = tensor(source, dtype=x.dtype, device=x.device)
     source = source.to(x.dtype).to(x.device)
     if (x_now.requires_grad or source.requires_grad) and (x.extra is None or x.extra.root is None):
-        source = _copied(x_now, source)  # a node of its own, for hooks, which requires grad as soon as one of them does
+        source = _with_node(x_now, source)
     assign(x, source if source.shape == x.shape else source.expand(x.shape))
     return x
+
+
+def _with_node(x: Tensor, source: Tensor) -> Tensor:
+    """What is written to `x`, with a node of its own, for hooks, which requires grad as soon as one of them does.
+
+    It is read once, to be written: where nobody is told of it, it need not be a copy.
+    """
+    if watched or x.owner is not None or source.owner is not None or None in current().grad_off:
+        return _copied(x, source)  # type: ignore[no-any-return]
+    return record(_copied.op, None, (x, source), expand(alias(source), x.shape), {}, current())  # type: ignore[no-any-return]
 
 
 def fill_(x: Tensor, value: Any) -> Tensor:
@@ -279,16 +290,6 @@ def views_of(root: Tensor) -> list[tuple[Tensor, Callable[[Tensor], Tensor]]]:
         return []
     alive = [v for v in (r() for r in root.extra.views) if v is not None]
     return [(v, lambda x, steps=v.extra.steps: along(x, steps)) for v in alive if v.extra is not None]  # type: ignore[misc]
-
-
-def is_view(x: Tensor) -> bool:
-    """Whether `x` shares the memory of a tensor that it was made from.  Source: torch.Tensor._is_view."""
-    return x.extra is not None and x.extra.root is not None
-
-
-def base_of(x: Tensor) -> Tensor | None:
-    """The tensor that `x` is a view of, or None.  Source: torch.Tensor._base."""
-    return None if x.extra is None else x.extra.root
 
 
 def along(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...]) -> Tensor:

@@ -7,6 +7,7 @@ import minigrad as mg
 from minigrad.errors import UsageError
 from minigrad.ops.inplace import Overwritten, assign, embedded, in_place, snapshot, views_of
 from minigrad.ops.pointwise import sin
+from minigrad.state import Watcher, current, using
 from minigrad.tensor import edge
 
 
@@ -98,6 +99,25 @@ def test_a_leaf_that_requires_grad_is_not_overwritten(x):
 def test_copy_broadcasts_and_converts(x, device):
     x.copy_(mg.tensor(2, device=device))
     assert (x.tolist(), x.dtype) == ([2.0, 2.0, 2.0], mg.float32)
+
+
+def test_a_copy_that_is_recorded_reads_its_source_once_and_keeps_nothing_of_it(device):
+    x, source = mg.zeros(3, device=device), mg.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True)
+    x.copy_(source)
+    with mg.no_grad():
+        source.zero_()
+    x.sum().backward()
+    assert (x.tolist(), source.grad.tolist(), source._version) == ([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], 1)
+
+
+@pytest.mark.parametrize("watchers", [(), (Watcher(),)])
+def test_a_copy_that_broadcasts_has_the_same_node_whether_or_not_somebody_watches(watchers):
+    x, source = mg.zeros(2, 3).requires_grad_() * 1, mg.tensor([2.0], dtype=mg.float64, requires_grad=True)
+    with using(current()._replace(watchers=watchers)):
+        x.copy_(source)
+    assert (x.grad_fn.name(), [f.name() for f, _ in x.grad_fn.next_functions]) == ("CopyBackwards", [
+        "MulBackward0", "ToCopyBackward0"])
+    assert [g.tolist() for g in mg.autograd.grad(x.sum(), source)] == [[6.0]]
 
 
 def test_views_cannot_be_detached_in_place(x):
