@@ -185,11 +185,11 @@ fmod = row("fmod", _fmod_kernel, promote="arith", saves=("x1", "x0"), batch=elem
 
 # ---------------------------------------------------------------- powers
 def _number_slope(x0: Tensor, x1: Any) -> Tensor:
-    return x1 * _pow_number(x0, x1 - 1 if x1 else 0)  # type: ignore[no-any-return]  # 0 * x0 ** 0 is zero everywhere
+    return x1 * _pow_number(x0, x1 - 1)  # type: ignore[no-any-return]
 
 
 # x ** 1 is a copy, which a graph needs and arrays do not
-_number_slope.on_reals = lambda x, n: x * n if n == 2 else n * _pow_number(x, n - 1 if n else 0)  # type: ignore[attr-defined]
+_number_slope.on_reals = lambda x, n: x * n if n == 2 else n * _pow_number(x, n - 1)  # type: ignore[attr-defined]
 
 
 def _base_slope(x0: Any, x1: Tensor) -> Tensor:
@@ -216,7 +216,8 @@ def _pow_kernel(xp: Any, x0: Array, x1: Array) -> Array:
 
 _pow_number: OpFunction = row(
     "pow", _pow_kernel, arity=2, promote="arith", saves=("x0", "x1"), batch=elementwise, elementwise=True,
-    vjp=(lambda ct, x0, x1: ct * conj(_number_slope(x0, x1)), None), jvp=(lambda dx, x0, x1: dx * _number_slope(x0, x1), None))
+    vjp=(lambda ct, x0, x1: ct * conj(_number_slope(x0, x1)) if x1 else zeros_like(ct), None),
+    jvp=(lambda dx, x0, x1: dx * _number_slope(x0, x1) if x1 else zeros_like(dx), None))
 
 _pow = row("pow", _pow_kernel, promote="arith", saves=("x1", "x0", "out"), batch=elementwise, node="PowBackward1",
            vjp=(lambda ct, x0, x1: choose(x1 == 0, 0, ct * conj(_base_slope(x0, x1))),

@@ -150,6 +150,11 @@ def contiguous(x: Tensor) -> Tensor:
     return x if is_contiguous(x) else contiguous_row(x)
 
 
+def ravel(x: Tensor) -> Tensor:
+    """One dimension, elements in order: a view where `x` is contiguous, else of a copy that is.  Source: torch.ravel."""
+    return view(contiguous(x), -1)
+
+
 # ---------------------------------------------------------------- diagonals
 def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Square matrices whose diagonals are the last dimension of `x`.  Source: torch.diag_embed."""

@@ -110,6 +110,8 @@ def _others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 
 def _prod_vjp(ct: Tensor, x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    if not x0.ndim:  # one factor: there is nothing to differentiate once more, as in torch
+        return ct
     x = x0.to(ct.dtype)
     if no_zero(out):
         return restore(ct * conj(out), x.shape, dims, keepdim) / conj(x)  # type: ignore[no-any-return]

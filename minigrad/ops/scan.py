@@ -88,6 +88,8 @@ def no_zero(product: Tensor) -> bool:
 
 
 def _cumprod_vjp(ct: Tensor, x0: Tensor, out: Tensor, dim: int) -> Tensor:
+    if x0.shape[dim] == 1:  # one factor: there is nothing to differentiate once more, as in torch
+        return ct
     if out.numel() and no_zero(narrow(out, dim, out.shape[dim] - 1, 1)):
         return _cumsum(ct * conj(out), dim=dim, reverse=True) / conj(x0)  # type: ignore[no-any-return]
     after = recurrence(ct, conj(shifted(x0, dim, 0, back=True)), dim=dim, reverse=True)

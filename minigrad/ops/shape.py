@@ -250,7 +250,7 @@ def expand(x: Tensor, *extents: Any, size: Sequence[int] | None = None) -> Tenso
             msg = (f"The expanded size of the tensor ({new}) must match the existing size ({old}) at non-singleton dimension "
                    f"{i}.  Target sizes: {list(wanted)}.  Tensor sizes: {list(own)}")
             raise UsageError(msg)
-    return x if full == own else _expand(x, shape=full)
+    return _expand(x, shape=full)  # type: ignore[no-any-return]
 
 
 def unsqueeze(x: Tensor, dim: int) -> Tensor:
@@ -272,9 +272,6 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         msg = "flatten() has invalid args: start_dim cannot come after end_dim"
         raise UsageError(msg)
     return x if a == b and x.ndim else reshape(x, *x.shape[:a], -1, *x.shape[b + 1:])
-
-
-ravel = flatten
 
 
 def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
