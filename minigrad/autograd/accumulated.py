@@ -74,6 +74,8 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
     if extra.node_hooks is not None:
         for pre in list(extra.node_hooks.pre):
             (ct,) = replaced(pre, (ct,), pre((ct,)))
+        if ct is None:
+            return
     if leaf.node is not None:
         extra.grad = _first(leaf, ct) if extra.grad is None else _sum(extra.grad, ct, create_graph=create_graph)
     for hook in list(extra.post_hooks or ()):
@@ -82,7 +84,7 @@ def deposit(leaf: Tensor, ct: Tensor, *, create_graph: bool) -> None:
             raise UsageError(msg)
     if extra.node_hooks is not None:
         for post in list(extra.node_hooks.post):
-            post((), (ct,))
+            replaced(post, (), post((), (ct,)))
 
 
 def _sum(grad: Tensor, ct: Tensor, *, create_graph: bool) -> Tensor:

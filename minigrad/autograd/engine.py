@@ -121,22 +121,16 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     get theirs in `.grad` instead.
     """
     edges = None if inputs is None else [end_of(x) for x in inputs]
+    accumulate = accumulate or edges is None
     state = current()
     if state.watchers:
         tell(state.watchers, "backward", owner, None)
     nodes, leaves = reachable([target for target, _, _ in roots], fixed)
-    if edges is None and state.recomputing is not None:
+    if accumulate and state.recomputing is not None:
         nodes = [node for node in nodes if not done_before(node)]
-    walk = Walk(nodes, leaves, edges, create_graph=create_graph, retain_graph=retain_graph)
+    walk = Walk(nodes, leaves, edges, create_graph=create_graph, retain_graph=retain_graph, accumulate=accumulate)
     walk.run(owner, roots)
-    if edges is None:
-        return []
-    found = [walk.captured.get(e) for e in edges]
-    if accumulate:
-        for target, g in {target: g for (target, _), g in zip(edges, found, strict=True)}.items():
-            if g is not None and isinstance(target, Tensor) and not done_before(target):
-                deposit(target, g, create_graph=create_graph)
-    return found
+    return [walk.captured.get(e) for e in edges or ()]
 
 
 class Walk(Run):
@@ -155,12 +149,12 @@ class Walk(Run):
     """The targets on the way to what was asked for; None where all are."""
 
     def __init__(self, nodes: list[Node], leaves: dict[Tensor, int], edges: list[tuple[Any, int]] | None, *,
-                 create_graph: bool, retain_graph: bool) -> None:
+                 create_graph: bool, retain_graph: bool, accumulate: bool = False) -> None:
         super().__init__()
         self.nodes, self.consumers = nodes, leaves
         self.edges = frozenset(edges or ())
         self.special = frozenset([target for target, _ in edges or ()])
-        self.accumulates = edges is None
+        self.accumulates = accumulate
         self.wanted = None
         if edges is not None and not self.consumers.keys() <= self.special:
             self.wanted, self.nodes, self.consumers = _leading_to(self.special, self.nodes)
@@ -174,7 +168,7 @@ class Walk(Run):
         state = current()
         off = state.grad_off - {owner} if self.create_graph else state.grad_off | {owner}
         self.owner = owner
-        self.partial = not self.accumulates and state.run is None
+        self.partial = bool(self.edges) and state.run is None
         with using(state._replace(grad_off=off, ahead=(), run=self)):
             for target, nr, ct in roots:
                 if not self.create_graph and ct.owner is owner and (ct.node is not None or owner is not None):
@@ -185,7 +179,8 @@ class Walk(Run):
             self.go()
 
     def reaches(self, target: Any) -> bool:
-        return (self.wanted is None or target in self.wanted) and (target in self.consumers or target in self.nodes)
+        return (self.wanted is None or target in self.wanted) and (
+            target in self.consumers or target in self.nodes or target in self.arrived)
 
     def arrive(self, target: Any, nr: int, ct: Any) -> None:
         """Add a cotangent, a tensor or a bare array, to what has already arrived there."""
@@ -276,10 +271,12 @@ class Walk(Run):
             for nr, got in enumerate([ct] if node.outs == 1 else ct):
                 if got is not None and (node, nr) in self.edges:
                     self.captured[node, nr] = got
-            if self.wanted is not None and self.wanted.isdisjoint([target for target, _ in node.edges]):
+            if not self.accumulates and self.wanted is not None and self.wanted.isdisjoint([to for to, _ in node.edges]):
                 return None
         if node.hooks is not None:
             ct = _pre(node.hooks, ct, one=node.outs == 1)
+            if ct is None:
+                return None
         watchers = current().watchers
         tell(watchers, "run", node.owner, node)
         try:
@@ -299,14 +296,14 @@ class Walk(Run):
     def leaf(self, leaf: Tensor) -> None:
         """Deal with a leaf at which all has arrived."""
         ct = self.arrived.pop(leaf, None)
-        if ct is None or (self.accumulates and done_before(leaf)):
+        if ct is None or (self.edges and leaf not in self.special) or (self.accumulates and done_before(leaf)):
             return
         ct = around(ct)
         if leaf.extra is not None and leaf.extra.hooks:
             ct = call_hooks(leaf.extra.hooks, ct)
         if self.accumulates:
             deposit(leaf, ct, create_graph=self.create_graph)
-        elif leaf in self.special:
+        else:
             self.captured[leaf, 0] = ct
 
 
@@ -325,7 +322,7 @@ def _pre(hooks: NodeHooks, ct: Any, *, one: bool) -> Any:
     cts: Sequence[Any] = (ct,) if one else ct
     for hook in list(hooks.pre):
         cts = replaced(hook, cts, hook(tuple(cts)))
-    return cts[0] if one else cts
+    return cts[0] if one else cts if any(ct is not None for ct in cts) else None
 
 
 def _post(node: Node, grads: Any, ct: Any) -> Any:

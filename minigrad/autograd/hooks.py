@@ -1,4 +1,4 @@
-"""Hooks of tensors: what a program hears of gradients as they are computed.
+"""Hooks of tensors: what a program hears of gradients as they are computed. [NOTE hooks-of-gradients]
 
 Source: torch.Tensor.register_hook, retain_grad, register_post_accumulate_grad_hook; torch.autograd.graph.
 """
@@ -111,7 +111,8 @@ class _Joint:
         assert run is not None
         first = run not in self.runs
         if first:
-            coming = sum(j == i or run.reaches(target()) for j, target in enumerate(self.targets))
+            mine = self.targets[i]()
+            coming = sum((there := target()) is mine or run.reaches(there) for target in self.targets)
             self.runs[run] = coming, [None] * len(self.targets)
         coming, found = self.runs[run]
         found[i] = g

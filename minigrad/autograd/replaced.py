@@ -1,4 +1,4 @@
-"""What hooks put in the place of gradients.
+"""What hooks put in the place of gradients. [NOTE hooks-of-gradients]
 
 Source: torch/csrc/autograd/python_hook.cpp.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..subclass import bare
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def replaced(hook: Any, old: Sequence[Any], new: Any) -> Sequence[Any]:
-    """What a hook returned for the gradients it was given, or these where that is None.
+    """What a hook returned for the gradients it was given, or these where that is None; of a subclass the tensor inside.
 
     Raises UsageError or TypeError unless there is one for each, of its shape and type, or None.
     """
     if new is None:
         return old
-    if not isinstance(new, (tuple, list)):
+    if not isinstance(new, tuple):
         msg = f"expected tuple, but hook returned '{type(new).__name__}'"
         raise TypeError(msg)
     name = getattr(hook, "__name__", "<unknown>")
@@ -44,4 +45,4 @@ def replaced(hook: Any, old: Sequence[Any], new: Any) -> Sequence[Any]:
         if got.shape != was.shape:
             msg = f"hook '{name}' has changed the size of value (was {list(was.shape)} got {list(got.shape)})"
             raise UsageError(msg)
-    return list(new)
+    return [bare(got) for got in new]

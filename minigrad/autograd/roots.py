@@ -12,6 +12,7 @@ from ..graph.edge import GradientEdge, end_of
 from ..lines import warn
 from ..ops.creation import ones, ones_like
 from ..state import show
+from ..subclass import bare
 from .engine import below
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def roots(outputs: Sequence[End], cts: Sequence[Tensor | None], what: str) -> list[tuple[Any, int, Tensor]]:
-    """Each output as (target, output number, cotangent); ones, where a scalar was given none.
+    """Each output as (target, output number, cotangent); ones, where a scalar was given none; of a subclass the tensor inside.
 
     Raises UsageError where an output requires no grad, a cotangent has another shape, or there is not one for each.
     """
@@ -34,6 +35,7 @@ def roots(outputs: Sequence[End], cts: Sequence[Tensor | None], what: str) -> li
 
 def _root(i: int, output: End, ct: Tensor | None, what: str) -> tuple[Any, int, Tensor]:
     target, nr = end_of(output)
+    ct = ct if ct is None else bare(ct)
     if target is None:
         msg = (f"element {i} of tensors does not require grad and does not have a grad_fn: {what} was asked for the gradient "
                f"of {output!r}. [level stack: {show()}]")

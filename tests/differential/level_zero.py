@@ -495,3 +495,187 @@ def one_extreme_of_all_spreads_its_gradient_over_nans(t):
             f(x).backward()
             found.append(x.grad.tolist())
     return [[str(v) for v in g] for g in found]
+
+
+# ---------------------------------------------------------------- hooks and inputs=
+def _graph(t):
+    """x and z, y = x z with a hook of every kind, and what they hear."""
+    x, z, log = scalar(t, requires_grad=True), scalar(t, requires_grad=True, value=3.0), []
+    y = x * z
+    y.retain_grad()
+    y.register_hook(lambda g: log.append(("y", g.item())))
+    y.grad_fn.register_prehook(lambda gs: log.append(("before", gs[0].item())))
+    y.grad_fn.register_hook(lambda gs, cts: log.append(("after", [g is not None for g in gs])))
+    x.register_hook(lambda g: log.append(("x", g.item())))
+    x.register_post_accumulate_grad_hook(lambda x: log.append(("accumulated", x.grad.item())))
+    return x, z, y, log
+
+
+def _grads(*tensors):
+    return [None if v.grad is None else v.grad.item() for v in tensors]
+
+
+@program
+def backward_runs_the_node_of_a_result_among_its_inputs(t):
+    x, z, y, log = _graph(t)
+    (y * y).backward(inputs=[y])
+    freed = error(y.backward, "second time")
+    return log, _grads(x, z, y), freed
+
+
+@program
+def grad_runs_no_node_for_a_result_alone(t):
+    x, z, y, log = _graph(t)
+    t.autograd.grad(y * y, [y])
+    y.backward()
+    return log, _grads(x, z, y)
+
+
+@program
+def a_leaf_among_the_inputs_accumulates_when_its_gradient_is_whole(t):
+    x, z, y, log = _graph(t)
+    w = scalar(t, requires_grad=True)
+    u = w * 2
+    v = u * y
+    u.register_hook(lambda g: log.append(("u", g.item())))
+    (v + x).backward(inputs=[w, x, z])
+    a, b = scalar(t, requires_grad=True), scalar(t, requires_grad=True)
+    b.register_hook(lambda g: log.append(("b", g.item())))
+    a.register_post_accumulate_grad_hook(lambda a: log.append(("a", a.grad.item())))
+    t.autograd.backward([a + (b * 2) * 3, a], inputs=[b, a])
+    return log, _grads(x, z, y, w, a, b)
+
+
+@program
+def of_several_roots_those_that_lead_to_no_input_are_left_alone(t):
+    x, z, y, log = _graph(t)
+    w = scalar(t, requires_grad=True)
+    t.autograd.backward([y, x, w * 2], inputs=[w])
+    found = t.autograd.grad([y, x, w * 2], [w])
+    return log, _grads(x, z, y, w), found
+
+
+@program
+def one_root_that_leads_to_no_input(t):
+    x, z, y, log = _graph(t)
+    w = scalar(t, requires_grad=True)
+    y.backward(inputs=[w])
+    x.backward(inputs=[w])
+    return log, _grads(x, z, y, w)
+
+
+@program
+def a_hook_of_several_gradients_that_are_leaves_at_the_root(t):
+    a, b, log = scalar(t, requires_grad=True), scalar(t, requires_grad=True), []
+    t.autograd.graph.register_multi_grad_hook((a, b), lambda gs: log.append([g.item() for g in gs]))
+    t.autograd.backward([a, b])
+    return log
+
+
+@program
+def a_hook_of_several_gradients_that_was_given_one_tensor_twice(t):
+    x, log = scalar(t, requires_grad=True), []
+    y = x * 2
+    t.autograd.graph.register_multi_grad_hook((y, y), lambda gs: log.append([g.item() for g in gs]))
+    (y * 3).backward()
+    return log
+
+
+@program
+def a_hook_of_several_gradients_one_of_which_is_the_only_root(t):
+    x, log = scalar(t, requires_grad=True), []
+    y = x * x
+    t.autograd.graph.register_multi_grad_hook((x, y), lambda gs: log.append([None if g is None else g.item() for g in gs]))
+    y.backward()
+    return log
+
+
+@program
+def grad_is_no_subclass_where_a_hook_returned_one(t):
+    class Named(t.Tensor):
+        pass
+
+    kinds = []
+    for twice in (False, True):
+        for create_graph in (False, True):
+            x = vec(t, requires_grad=True)
+            y = x * x
+            accumulate = y.grad_fn.next_functions[0][0]
+            for v in (x, y):
+                v.register_hook(lambda g: g.as_subclass(Named))
+            accumulate.register_prehook(lambda gs: (gs[0].as_subclass(Named),))
+            y.grad_fn.register_hook(lambda gs, cts: tuple(g.as_subclass(Named) for g in gs))
+            y.retain_grad()
+            for _ in range(1 + twice):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    y.backward(t.ones_like(y), create_graph=create_graph, retain_graph=True)
+            kinds.append((type(x.grad).__name__, type(y.grad).__name__, x.grad))
+    return kinds
+
+
+@program
+def a_tensor_that_is_expanded_to_its_own_shape_is_a_view_with_hooks_of_its_own(t):
+    found = []
+    for view in (lambda y: y.expand(3), lambda y: y.expand_as(y), lambda y: t.broadcast_to(y, (3,)), lambda y: y.ravel()):
+        x = vec(t, requires_grad=True)
+        y = x * 2
+        e = view(y)
+        e.register_hook(lambda g: g * 10)
+        (e + y).sum().backward()
+        found.append((e is y, e._is_view(), x.grad))
+    return found
+
+
+# ---------------------------------------------------------------- gradients that have a gradient, or none
+def _slopes(t, functions, *values):
+    """Of each function at each value whether its gradient, with create_graph, requires grad; and that gradient."""
+    found = []
+    for f in functions:
+        for value in values:
+            x = t.tensor(value, dtype=t.float64, requires_grad=True)
+            y = f(x)
+            (g,) = t.autograd.grad(y, x, t.ones_like(y), create_graph=True)
+            found.append(g)
+    return found
+
+
+@program
+def the_gradient_of_one_factor_is_a_constant(t):
+    return _slopes(t, (t.prod, lambda x: t.cumprod(x.view(-1), 0), lambda x: x.view(1, -1).cumprod(0)), 0.7, [0.7], 0.0)
+
+
+@program
+def the_gradient_of_a_power_of_zero_is_zero(t):
+    x, infinite = t.tensor([2.0, 0.0], dtype=t.float64, requires_grad=True), t.full((2,), float("inf"), dtype=t.float64)
+    return (*_slopes(t, (lambda x: x ** 0, lambda x: x ** 0.0), 0.7, [0.0, float("nan")]), t.autograd.grad(x ** 0, x, infinite),
+            t.func.jvp(lambda x: x ** 0, (x,), (infinite,)))
+
+
+@program
+def the_gradient_of_a_scan_of_one_number(t):
+    return _slopes(t, (lambda x: t.logcumsumexp(x, 0),), 0.7)
+
+
+@program
+def a_slope_that_is_constant_in_pieces(t):
+    f = t.nn.functional
+    return _slopes(t, (f.leaky_relu, f.relu6, f.hardtanh, f.hardshrink, f.softshrink, lambda x: f.threshold(x, 0.0, 1.0)), [0.7, -0.3])
+
+
+@program
+def the_gradient_of_xlog1py_where_its_logarithm_is_infinite(t):
+    found = []
+    for op, edge in ((t.special.xlog1py, -1.0), (t.xlogy, 0.0)):
+        x = t.tensor([0.0, 1.0, 2.0, 0.0, 0.0], dtype=t.float64, requires_grad=True)
+        y = t.tensor([edge, edge, edge, 2.0, float("nan")], dtype=t.float64, requires_grad=True)
+        for ct in (0.0, 1.0):
+            found += t.autograd.grad(op(x, y), (x, y), t.full((5,), ct, dtype=t.float64), create_graph=True)
+            found += t.func.jvp(op, (x, y), (t.full((5,), ct, dtype=t.float64), t.zeros(5, dtype=t.float64)))
+    return found
+
+
+# ---------------------------------------------------------------- vmap
+@program
+def a_float_minus_a_batch_of_bools(t):
+    return t.func.vmap(lambda x, mask: x - mask)(t.ones(2, 1), t.tensor([True, False]))

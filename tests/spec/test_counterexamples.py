@@ -86,6 +86,21 @@ def test_popping_a_level_leaks_what_was_set_inside_it():
         assert records_afterwards() is False
 
 
+def test_a_hook_that_may_return_anything_broadcasts_in_silence():
+    """[NOTE hooks-of-gradients]  x x, of which the second is weighed 3 times: the gradient is 2 x and 6 x."""
+    def program():
+        x = t([1.0, 2.0], requires_grad=True)
+        y = x * x
+        y.register_hook(lambda g: g.max())
+        (y * t([1.0, 3.0])).sum().backward()
+        return x.grad.tolist()
+
+    with pytest.raises(UsageError, match="has changed the size of value"):
+        program()
+    with broken.hooks_that_may_return_anything():
+        assert program() == [6.0, 12.0]
+
+
 def test_popping_a_level_leaks_a_refusal_into_the_next_program():
     """[NOTE disabled-hooks] H7.  torch: after some failures every later checkpoint of the thread is refused."""
     def failing(x):

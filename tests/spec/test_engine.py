@@ -269,6 +269,65 @@ def test_hooks_run_in_torchs_order_and_see_torchs_values():
     agree(program)
 
 
+RETURNED = {
+    "has changed the size of value": lambda g: g[:1],
+    "has changed the type of value": lambda g: g.float(),
+    "expected Variable, but hook returned 'float'": lambda g: 2.0,
+}
+
+
+@pytest.mark.parametrize("text", RETURNED)
+def test_what_a_hook_returns_is_as_what_it_was_given(text):
+    """[NOTE hooks-of-gradients]"""
+    def program(lib):
+        x = leaf(lib, 1.0, 2.0)
+        y = x.sin()
+        y.register_hook(RETURNED[text])
+        with pytest.raises((RuntimeError, TypeError)) as error:
+            y.sum().backward()
+        return text in str(error.value), x.grad is None
+    agree(program)
+
+
+@pytest.mark.parametrize("where", ["before a node", "after a node", "before an accumulation"])
+def test_a_gradient_that_a_hook_takes_away_goes_nowhere(where):
+    """[NOTE hooks-of-gradients]"""
+    def program(lib):
+        x, z = leaf(lib, 1.0, 2.0), leaf(lib, 3.0, 4.0)
+        y = x * z
+        accumulation = y.grad_fn.next_functions[0][0]
+        {"before a node": lambda: y.grad_fn.register_prehook(lambda gs: (None,)),
+         "after a node": lambda: y.grad_fn.register_hook(lambda gs, cts: (None, gs[1])),
+         "before an accumulation": lambda: accumulation.register_prehook(lambda gs: (None,))}[where]()
+        y.sum().backward()
+        return [v.grad is None for v in (x, z)]
+    agree(program)
+
+
+def test_a_hook_after_an_accumulation_returns_nothing():
+    """[NOTE hooks-of-gradients]"""
+    def program(lib):
+        x = leaf(lib, 1.0, 2.0)
+        y = x.sin()
+        y.grad_fn.next_functions[0][0].register_hook(lambda gs, cts: cts)
+        with pytest.raises(RuntimeError, match=r"incorrect number of values \(got 1, but expected 0\)"):
+            y.sum().backward()
+        return x.grad
+    agree(program)
+
+
+def test_hooks_hear_what_leads_to_an_input():
+    """[NOTE hooks-of-gradients]"""
+    def program(lib):
+        x, w, heard = leaf(lib, 1.0), leaf(lib, 2.0), []
+        y = x.sin()
+        for name, v in (("x", x), ("y", y), ("w", w)):
+            v.register_hook(lambda g, name=name: heard.append(name))
+        lib.autograd.backward([y, x, w * 2], inputs=[w])
+        return heard, [v.grad for v in (x, w)]
+    agree(program)
+
+
 def test_a_hook_that_is_removed_runs_no_more():
     """[NOTE age-of-nodes]"""
     def program(lib):
