@@ -401,6 +401,17 @@ def early_stop_is_an_exception():
     return replaced(recompute, Stop=_StopException)
 
 
+def outputs_saved_before_they_are_written():
+    """An op makes room for its output, and computes into that after it has been saved (pytorch/pytorch#193671)."""
+    save = ops.record_unary
+
+    def early(op, owner, x, out, now):
+        value, out.value = out.value, out.value * 0
+        save(op, owner, x, out, now)
+        out.value[...] = value
+    return replaced(ops, record_unary=early)
+
+
 def gradients_added_unseen():
     """The engine adds a gradient to another where it stands also where a mode sees all that reaches the base."""
     return replaced(accumulated, watched=())
@@ -491,6 +502,22 @@ def groups_that_do_nothing():
 def a_second_graph_without_border():
     """The graph that a reentrant region records when it runs again leads on into what it captured."""
     return replaced(reentrant, _end=lambda target, nr, began, ends: (target, nr))
+
+
+def reentrant_regions_below_the_levels():
+    """A reentrant region under a transform is not refused: it runs where its graph is, at level 0, on the tensors inside."""
+    run = reentrant.reentrant
+
+    def unrefused(function, args, kwargs, **options):
+        with state.using(state.current()._replace(levels=())):
+            return run(function, tuple(map(tensor.bottom, args)), kwargs, **options)
+    return replaced(checkpoint, reentrant=unrefused)
+
+
+def reentrant_gradients_that_are_constants():
+    """A second derivative goes round a reentrant region without an error, as in torch (openai/guided-diffusion#144)."""
+    backward = grad_mode.no_grad()(reentrant.CheckpointFunction.backward.__wrapped__)
+    return replaced(reentrant.CheckpointFunction, backward=staticmethod(backward))
 
 
 # ---------------------------------------------------------------- remat="every"

@@ -809,6 +809,19 @@ def test_an_early_stop_that_is_an_exception_ends_in_the_users_handler():
         assert program() == ["the fallback runs"]
 
 
+def test_an_output_that_is_saved_before_it_is_written_is_handed_out_empty():
+    """[NOTE early-stop] C9.  exp(2x) saves its output, and the stop comes as soon as it is saved; without a stop nothing shows."""
+    def program(early_stop):
+        x = t([1.0], requires_grad=True)
+        checkpoint(lambda x: mg.exp(x * 2), x, early_stop=early_stop).sum().backward()
+        return x.grad.item()
+
+    assert close(program(early_stop=True), 2 * math.exp(2))
+    with broken.outputs_saved_before_they_are_written():
+        assert close(program(early_stop=False), 2 * math.exp(2))
+        assert program(early_stop=True) == 0.0
+
+
 def test_looks_that_are_not_compared_broadcast_in_silence():
     """[NOTE recomputation-is-checked] C7: cos 1 twice, where cos 1 and cos 2 were asked for."""
     def program():
@@ -926,6 +939,33 @@ def test_a_second_graph_without_border_gives_a_captured_weight_nothing():
     assert program() == (12.0, 4.0)
     with broken.a_second_graph_without_border():
         assert program() == (12.0, None)
+
+
+def test_a_reentrant_region_below_the_levels_is_a_constant_to_them():
+    """[NOTE reentrant] C12.  Of (f x)', which is f + f' x, the level that grad entered sees the f."""
+    def program():
+        return grad(lambda x: checkpoint(sin_sin, x, use_reentrant=True) * x)(t(5.0, requires_grad=True)).item()
+
+    with pytest.raises(Refusal, match="composes with no transform"):
+        program()
+    with broken.reentrant_regions_below_the_levels():
+        assert close(program(), math.sin(S))
+
+
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
+def test_a_second_derivative_round_a_reentrant_region_is_half_of_it():
+    """[NOTE reentrant] C12.  Of (f x)'' = 2 f' + f'' x, one f' is left.  Upstream: openai/guided-diffusion#144, silently so."""
+    def program():
+        x = t(5.0, requires_grad=True)
+        (checkpoint(sin_sin, x, use_reentrant=True) * x).backward(create_graph=True)
+        g, x.grad = x.grad, None
+        g.backward()
+        return x.grad.item()
+
+    with pytest.raises(UsageError, match="differentiate twice"):
+        program()
+    with broken.reentrant_gradients_that_are_constants():
+        assert close(program(), FIRST)
 
 
 def test_recomputed_values_that_are_kept_are_alive_at_the_leaf(no_gc):
@@ -1608,7 +1648,7 @@ def test_random_numbers_that_were_not_drawn_again_shift_those_after_them():
 
 
 def test_a_kept_value_that_changes_gives_a_gradient_at_another_value():
-    """[NOTE selective-policies] sin(2 cos x) at 1: given what became of cos x, the second run doubles it once more."""
+    """[NOTE selective-policies] C10.  sin(2 cos x) at 1: given what became of cos x, the second run doubles it once more."""
     def derivative():
         return grad(selective(lambda x: mg.cos(x).mul_(2).sin(), [aten.cos.default]))(t(1.0)).item()
 
@@ -1619,7 +1659,7 @@ def test_a_kept_value_that_changes_gives_a_gradient_at_another_value():
 
 
 def test_a_policy_beside_the_hooks_leaves_on_the_device_what_save_on_cpu_would_move():
-    """[NOTE selective-policies] Bytes on the host: of the input and of tanh, or of the input alone."""
+    """[NOTE selective-policies] C10.  Bytes on the host: of the input and of tanh, or of the input alone."""
     def moved():
         x = mg.tensor([1.0], dtype=mg.float64, device="sim").requires_grad_()
         before = sim.memory_stats()["copied_bytes.to_host"]
@@ -1634,7 +1674,7 @@ def test_a_policy_beside_the_hooks_leaves_on_the_device_what_save_on_cpu_would_m
 
 
 def test_a_policy_that_serves_one_level_lets_the_others_compute_again():
-    """[NOTE selective-policies] The first derivative and the second ask."""
+    """[NOTE selective-policies] C10.  The first derivative and the second ask."""
     def program():
         nth(2, selective(lambda x: mg.sin(mg.tanh(x)), [aten.tanh.default]))(t(1.0))
 
