@@ -15,9 +15,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..graph.bare import around, bare
+from ..graph.bare import around
 from ..graph.edge import end_of
 from ..graph.node import done_before
+from ..graph.straight import straight
 from ..ops.shape import sum_to
 from ..state import current, tell, using, watched
 from ..tensor import Tensor, alias, extra_of, next_number, storage_of
@@ -202,7 +203,7 @@ class Walk(Run):
             node = nodes.pop()
             ct = arrived.pop(node, None) if node.outs == 1 else self._outputs(node)
             if on_arrays and ct is not None and not node.more and node.outs == 1:
-                node, ct = self._straight(node, ct)
+                node, ct = straight(self, node, ct)
                 if node is None:
                     continue
             grads = None  # those of the node before are not needed any more
@@ -223,34 +224,10 @@ class Walk(Run):
                     key = (target, nr) if nr else target
                     arrived[key] = _sum(arrived[key], ct) if key in arrived else ct
                 if type(target) is Tensor:
-                    self._came(target)
+                    self.came(target)
                 target, nr = next(others, _NO_EDGE)
 
-    def _straight(self, node: Node, ct: Any) -> tuple[Any, Any]:
-        """Go down on arrays while nodes have one edge: the node that takes more, and its cotangent. [NOTE fast-path]
-
-        None where there was no such node: what came out has been sent on.
-        """
-        nodes, arrived, special, retained = self.nodes, self.arrived, self.special, self.retained
-        array = bare(ct)
-        while array is not None and not node.more and node.hooks is None and node not in special:
-            new = node.straight(array)
-            if new is None:
-                break
-            if new is not array:
-                ct = array = new
-            if node.number > retained:
-                node.release()
-            target = node.target
-            if not nodes or target is not nodes[-1] or target.outs > 1 or target in arrived:
-                self.arrive(target, node.nr, ct)
-                if type(target) is Tensor:
-                    self._came(target)
-                return None, None
-            node = nodes.pop()
-        return node, ct
-
-    def _came(self, leaf: Tensor) -> None:
+    def came(self, leaf: Tensor) -> None:
         """Count one of the edges to a leaf as done."""
         left = self.consumers[leaf] = self.consumers[leaf] - 1
         if not left:

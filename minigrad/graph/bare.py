@@ -71,18 +71,6 @@ def on_arrays(node: OpNode, ct: Any) -> list[Any] | None:
     return grads if rules is node.plan.arrays else [around(g) for g in grads]
 
 
-def straight(node: OpNode, array: Array) -> Array | None:
-    """The same for one edge and at most one saved array: most of a chain."""
-    held, rule = node.held, node.plan.one
-    if rule is None or held is None or node.metas is not None:
-        return None
-    if type(held) is Storage:
-        if held.version:
-            return None
-        return rule(array, held.array if type(array) is HOST_ARRAY else held.array[()])
-    return rule(array) if held == () else rule(array, held.value) if type(held) is Constant else None
-
-
 # ---------------------------------------------------------------- rules
 def compiled(steps: tuple[Any, ...], on: str) -> tuple[Any, ...] | None:
     """The rules of an elementwise row with every row they name read as its kernel, or None where they name something else.

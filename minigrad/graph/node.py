@@ -17,7 +17,6 @@ from ..tensor import Tensor, extra_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..backend import Array
     from ..interpreters.base import Interpreter
 
 Edge = tuple[Any, int]
@@ -64,10 +63,6 @@ class Node:
 
     def on_arrays(self, ct: Any) -> list[Any] | None:
         """The same as arrays, from one or a tensor, where only arrays are below; None where it takes more. [NOTE fast-path]"""
-        return None
-
-    def straight(self, array: Array) -> Array | None:
-        """The cotangent of its one edge, from that of its one output alone; None where it takes more. [NOTE fast-path]"""
         return None
 
     def release(self) -> None:

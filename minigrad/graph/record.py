@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..state import State, current, show, tell, watched
 from ..tensor import LEAF, Tensor, alias, next_number, wrapper
-from .bare import on_arrays, straight
+from .bare import on_arrays
 from .node import Node
 from .plan import UNARY, Plan
 from .raw import raw
@@ -51,7 +51,6 @@ class OpNode(Node):
         return self._run(ct, wanted, create_graph)
 
     on_arrays = on_arrays
-    straight = straight
 
     @property
     def saved(self) -> Any:

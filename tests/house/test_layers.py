@@ -30,6 +30,7 @@ graph.edge graph.saved
 graph.bare graph.raw
 graph.plan
 graph.record
+graph.straight
 op
 ops.batching
 ops.shape
@@ -113,7 +114,7 @@ LATE = {
 
 KNOWS_NO_TRANSFORM = ["utils.checkpoint", "regions.recompute", "regions.remat", "regions.region", "regions.numbering",
                       "regions.policies", "regions.selective", "offload", "graph.node", "graph.edge", "graph.saved",
-                      "graph.bare", "graph.raw", "graph.plan", "graph.record", "autograd.engine"]
+                      "graph.bare", "graph.raw", "graph.plan", "graph.record", "graph.straight", "autograd.engine"]
 
 FROM_OPS = {
     "interpreters.grad": {"ops.inplace": {"assign", "relink"}},

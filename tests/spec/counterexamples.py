@@ -27,7 +27,7 @@ from minigrad.ops import inplace
 from minigrad.random import Generator
 from minigrad.regions import numbering, recompute, reentrant, region, remat, selective
 from minigrad.storage import Storage
-from minigrad.tensor import alias, next_number
+from minigrad.tensor import Tensor, alias, next_number
 from minigrad.utils import checkpoint
 
 tensor, record, ops = import_module("minigrad.tensor"), import_module("minigrad.graph.record"), import_module("minigrad.op")
@@ -604,10 +604,15 @@ def second_runs_that_stay_to_the_end():
 # ---------------------------------------------------------------- fast paths
 def straight_stretches_unchecked():
     """A cotangent is handed on along a chain of nodes without a look at the versions of what they saved."""
-    def straight(self, array):
-        kept = self.saved[0] if self.saved else None
-        return self.plan.one(array, kept.array) if isinstance(kept, Storage) and self.plan.one is not None else None
-    return replaced(record.OpNode, straight=straight)
+    def straight(walk, node, ct):
+        kept = node.saved[0] if type(node) is record.OpNode and node.saved else None
+        if not isinstance(kept, Storage) or node.plan.one is None:
+            return node, ct
+        walk.arrive(node.target, node.nr, node.plan.one(bare.bare(ct), kept.array))
+        if isinstance(node.target, Tensor):
+            walk.came(node.target)
+        return None, None
+    return replaced(engine, straight=straight)
 
 
 def shared_cotangents_as_arrays():
