@@ -76,7 +76,11 @@ def stride(x: Tensor, dim: int | None = None) -> Any:
 
 
 def numpy(x: Tensor) -> Array:
-    """The host array itself, shared.  Raises UsageError where it requires grad, unless under no_grad, or lives on a device."""
+    """The host array itself, of the same memory and strides.
+
+    Raises UsageError where it requires grad, unless under no_grad, and TypeError where it lives on a device.
+    Source: torch.Tensor.numpy.
+    """
     if x.requires_grad and is_grad_enabled():
         msg = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         raise UsageError(msg)
@@ -93,13 +97,13 @@ def array(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
 
 
 def tolist(x: Tensor) -> Any:
-    """The elements as nested python lists, or a number."""
+    """The elements as python lists, nested once for each dimension, or a number.  Source: torch.Tensor.tolist."""
     found, state = base(x, "tolist"), current()
     return at_base(tolist, (found,), {}, state) if state.dispatch_modes else seen(found).tolist()
 
 
 def item(x: Tensor) -> Any:
-    """The one element, as a python number."""
+    """The one element, as a python number.  Raises UsageError where there are more, or none.  Source: torch.Tensor.item."""
     found, state = base(x, "item"), current()
     if found.value.size != 1:
         msg = f"a Tensor with {found.value.size} elements cannot be converted to Scalar"

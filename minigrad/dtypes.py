@@ -35,9 +35,11 @@ class dtype:  # noqa: N801  torch spells it so
         return "bool_" if self.name == "bool" else self.name
 
     def to_complex(self) -> dtype:
+        """The complex type of parts of this one; itself where there is none.  Source: torch.dtype.to_complex."""
         return {"float16": complex64, "float32": complex64, "float64": complex128}.get(self.name, self)
 
     def to_real(self) -> dtype:
+        """The type of a complex one's parts; itself where it is not complex.  Source: torch.dtype.to_real."""
         return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
 

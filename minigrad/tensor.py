@@ -127,29 +127,29 @@ class Tensor:
     # ---------------------------------------------------------------- what it looks like
     @property
     def dtype(self) -> dtype:
-        """The element type."""
+        """The element type.  Source: torch.Tensor.dtype."""
         return self.kind.dtype
 
     @property
     def device(self) -> Device:
-        """The address space it lives in."""
+        """The address space it lives in.  Source: torch.Tensor.device."""
         return self.kind.device
 
     @property
     def ndim(self) -> int:
-        """The number of logical dimensions."""
+        """The number of logical dimensions.  Source: torch.Tensor.ndim."""
         return len(self.shape)
 
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or its extent along `dim`."""
+        """The logical shape, or its extent along `dim`, an IndexError where there is none.  Source: torch.Tensor.size."""
         return self.shape if dim is None else self.shape[dim]
 
     def dim(self) -> int:
-        """The number of logical dimensions."""
+        """The number of logical dimensions.  Source: torch.Tensor.dim."""
         return len(self.shape)
 
     def numel(self) -> int:
-        """The number of logical elements."""
+        """The number of logical elements.  Source: torch.Tensor.numel."""
         return prod(self.shape)
 
     def __len__(self) -> int:
@@ -159,13 +159,16 @@ class Tensor:
         return self.shape[0]
 
     def element_size(self) -> int:
-        """Bytes of one element."""
+        """Bytes of one element.  Source: torch.Tensor.element_size."""
         return self.dtype.itemsize
 
     # ---------------------------------------------------------------- its place in a graph
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients are recorded for it, at its own level (below it, where its level records none)."""
+        """Whether gradients are recorded for it, at its own level (below it, where its level records none).
+
+        Raises UsageError where a result is assigned True.  Source: torch.Tensor.requires_grad.
+        """
         return self.node is not None or (
             self.owner is not None and self.owner.transparent and self.value.requires_grad)
 
@@ -179,7 +182,8 @@ class Tensor:
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Make a base tensor a leaf of level 0, or no leaf any more; returns the tensor.
 
-        Raises UsageError inside a transform: what is differentiated there is said by the transform.
+        Raises UsageError for a result, for elements that are no real or complex numbers, and inside a transform: what is
+        differentiated there is said by the transform.  Source: torch.Tensor.requires_grad_.
         """
         if self.owner is not None and self.owner.by_hand:
             self.value.requires_grad_(requires_grad)
@@ -208,30 +212,30 @@ class Tensor:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it was not made by a recorded op."""
+        """Whether it was not made by a recorded op.  Source: torch.Tensor.is_leaf."""
         if self.node is None and self.owner is not None and self.owner.transparent:
             return self.value.is_leaf  # type: ignore[no-any-return]
         return self.node is None or self.node is LEAF
 
     @property
     def grad_fn(self) -> Any:
-        """The node that made it, or None."""
+        """The node that made it, or None.  Source: torch.Tensor.grad_fn."""
         if self.node is None and self.owner is not None and self.owner.transparent:
             return self.value.grad_fn
         return None if self.is_leaf or isinstance(self.node, Tensor) else self.node
 
     @property
     def output_nr(self) -> int:
-        """Which output of its node it is."""
+        """Which output of its node it is; 0 for a leaf.  Source: torch.Tensor.output_nr."""
         return 0 if self.is_leaf else self.nr
 
     # ---------------------------------------------------------------- its memory
     def untyped_storage(self) -> Storage:
-        """The storage at the bottom of the tower: one weakly referable object for each."""
+        """The storage at the bottom of the tower, one object for each.  Source: torch.Tensor.untyped_storage."""
         return storage_of(bottom(self))
 
     def data_ptr(self) -> int:
-        """Address of the first element."""
+        """The address of the first element, in bytes; of the innermost tensor.  Source: torch.Tensor.data_ptr."""
         return address(bottom(self).value)
 
     @property

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def get(x: Tensor) -> Tensor | None:
-    """The gradient that backward() accumulated here; asking a computed tensor that keeps none is warned of."""
+    """The gradient that backward() accumulated here, of the same shape, dtype and device, or None.
+
+    Asking a computed tensor that keeps none is warned of.  Source: torch.Tensor.grad.
+    """
     if x.owner is not None and x.owner.by_hand:
         return get(x.value)
     found = None if x.extra is None else x.extra.grad
