@@ -62,7 +62,7 @@ from ..ops.products import bilinear, linear, pairwise_distance
 from ..ops.rearrange import broadcast_tensors, repeat
 from ..ops.reduction import mean
 from ..ops.reduction import sum as sum_over
-from ..ops.shape import expand, reshape
+from ..ops.shape import reshape, widened
 from ..ops.softmax import log_softmax, softmax, softmin
 from ..ops.windows import (
     fractional_max_pool2d,
@@ -236,7 +236,7 @@ def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Te
 
 def normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divide by the p-norm along a dimension, or by eps where that is larger.  Source: torch.nn.functional.normalize."""
-    return x / expand(clamp_min(vector_norm(x, p, dim, keepdim=True), eps), x.shape)
+    return x / widened(clamp_min(vector_norm(x, p, dim, keepdim=True), eps), x.shape)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -297,7 +297,7 @@ def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None
                "ensure they have the same size.")
         raise ValueError(msg)
     if weight is not None:
-        weight = expand(weight, broadcast_shapes(target.shape, weight.shape))
+        weight = widened(weight, broadcast_shapes(target.shape, weight.shape))
     return loss.probable_loss(x, target, weight, reduction=reduction, rank=x.ndim)  # type: ignore[no-any-return]
 
 

@@ -20,7 +20,7 @@ from ..ops.linalg import matmul
 from ..ops.picking import repeat_interleave
 from ..ops.products import linear
 from ..ops.reduction import mean
-from ..ops.shape import expand, permute, reshape, squeeze, transpose, tril, unsqueeze
+from ..ops.shape import permute, reshape, squeeze, transpose, tril, unsqueeze, widened
 from ..ops.softmax import softmax
 from .noise import dropout
 
@@ -128,7 +128,7 @@ def multi_head_attention_forward(
     biases: Any = (None,) * 3 if in_proj_bias is None else chunk(in_proj_bias, 3)
     q, k, v = (linear(x, w, b) for x, w, b in zip((query, key, value), projections, biases, strict=True))
     if bias_k is not None and bias_v is not None:
-        k, v = (cat([x, expand(reshape(b, 1, 1, -1), 1, batch, features)]) for x, b in ((k, bias_k), (v, bias_v)))
+        k, v = (cat([x, widened(reshape(b, 1, 1, -1), 1, batch, features)]) for x, b in ((k, bias_k), (v, bias_v)))
     q, k, v = (permute(reshape(x, x.shape[0], batch, num_heads, -1), 1, 2, 0, 3) for x in (q, k, v))
     k, v = (x if s is None else reshape(s, batch, num_heads, *s.shape[1:]) for x, s in ((k, static_k), (v, static_v)))
     if add_zero_attn:

@@ -21,7 +21,7 @@ from ..ops.embedding import pad
 from ..ops.gather import gather
 from ..ops.indexing import masked_fill
 from ..ops.joining import narrow, split, stack
-from ..ops.shape import expand, reshape, squeeze, unsqueeze
+from ..ops.shape import reshape, squeeze, unsqueeze, widened
 from ..ops.softmax import logsumexp
 from ..tensor import Tensor
 from .reductions import check_reduction, reduced
@@ -51,7 +51,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequenc
     ends, sizes = _lengths(input_lengths, log_probs), _lengths(target_lengths, log_probs)
     labels = _with_blanks(_padded(targets, sizes) if targets.ndim == 1 else targets, sizes, blank)
     passes = pad((labels[:, 2:] != labels[:, :-2]) & (labels[:, 2:] != blank), (2, 0))
-    seen = gather(log_probs, 2, expand(unsqueeze(labels, 0), steps, *labels.shape))
+    seen = gather(log_probs, 2, widened(unsqueeze(labels, 0), steps, *labels.shape))
     total = pad(seen[0, :, :2], (0, labels.shape[1] - 2), value=NEVER) if labels.shape[1] > 1 else seen[0]
     for t in range(1, steps):
         ways = [total, _later(total, 1), where(passes, _later(total, 2), NEVER)]

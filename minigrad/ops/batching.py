@@ -25,10 +25,10 @@ Params = dict[str, Any]
 
 def to_front(x: Tensor, bdim: int | None, size: int | None = None) -> Tensor:
     """Move the batch to physical dimension 0; with `size`, an unbatched tensor is expanded to have one."""
-    from .shape import expand, moveaxis, unsqueeze  # noqa: PLC0415  shape's own rows need this file
+    from .shape import moveaxis, unsqueeze, widened  # noqa: PLC0415  shape's own rows need this file
 
     if bdim is None:
-        return x if size is None else expand(unsqueeze(x, 0), (size, *x.shape))
+        return x if size is None else widened(unsqueeze(x, 0), (size, *x.shape))
     return x if bdim == 0 else moveaxis(x, bdim, 0)
 
 

@@ -20,7 +20,7 @@ from .indexing import masked_fill
 from .joining import cat
 from .reduction import any as any_of
 from .reduction import sum as sum_over
-from .shape import basic_index, expand, flip_dims, reshape, unsqueeze
+from .shape import basic_index, flip_dims, reshape, unsqueeze, widened
 from .special import add_at
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _padded(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:
         msg = f"Padding size should be less than the corresponding input dimension, but got {(a, b)} at dimension {dim}"
         raise UsageError(msg)
     first, last, mirrored = _FROM_X[mode](n, a, b)
-    parts = [expand(basic_index(x, (*front, s)), *x.shape[:dim], k, *x.shape[dim + 1:]) for s, k in ((first, a), (last, b))]
+    parts = [widened(basic_index(x, (*front, s)), *x.shape[:dim], k, *x.shape[dim + 1:]) for s, k in ((first, a), (last, b))]
     head, tail = (flip_dims(part, dims=(dim,)) for part in parts) if mirrored else parts
     out = cat([part for part, k in ((head, a), (x, 1), (tail, b)) if k], dim)
     return cut(out) if mode == "replicate" else out

@@ -22,7 +22,7 @@ from .indexing import one_value
 from .pointwise import abs as absolute
 from .pointwise import square
 from .reduction import any as any_of
-from .shape import basic_index, expand, movedim, reshape, unsqueeze
+from .shape import basic_index, movedim, reshape, unsqueeze, widened
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -114,7 +114,7 @@ def istft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int 
     frames = frames * window
     shape, end = x.shape[:-2], n_fft + hop * (count - 1)
     signal = unfold_backward(frames, shape=(*shape, end), dim=len(shape), size=n_fft, step=hop)
-    weight = unfold_backward(expand(unsqueeze(square(window), 0), count, n_fft), shape=(end,), dim=0, size=n_fft, step=hop)
+    weight = unfold_backward(widened(unsqueeze(square(window), 0), count, n_fft), shape=(end,), dim=0, size=n_fft, step=hop)
     start = n_fft // 2 if center else 0
     stop = start + length if length is not None else end - start if center else end
     part = (Ellipsis, slice(start, min(stop, end)))

@@ -20,7 +20,7 @@ from .creation import new_full, new_zeros, zeros_like
 from .indexing import fill_at, index_batch, put, put_batch
 from .linalg import broadcast_shapes
 from .rearrange import expand_as
-from .shape import basic_index, expand, normal_dim, reshape, sum_dims
+from .shape import basic_index, normal_dim, reshape, sum_dims, widened
 from .special import add_at
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
     at = normal_dim(dim, x.ndim)
     indices = where(indices < 0, indices + x.shape[at], indices)
     like = broadcast_shapes(*[(*y.shape[:at], 1, *y.shape[at + 1:]) for y in (x, indices)])
-    x, indices = (expand(y, *like[:at], y.shape[at], *like[at + 1:]) for y in (x, indices))
+    x, indices = (widened(y, *like[:at], y.shape[at], *like[at + 1:]) for y in (x, indices))
     return gather(x, at, indices)
 
 

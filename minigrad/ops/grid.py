@@ -26,7 +26,7 @@ from .pointwise import round as rounded
 from .rearrange import meshgrid
 from .reduction import sum as sum_over
 from .resampling import cubic_weights
-from .shape import detach, expand, reshape, transpose, unsqueeze
+from .shape import detach, reshape, transpose, unsqueeze, widened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ def _sampled(x: Tensor, grid: Tensor, mode: str, padding: str, align_corners: bo
         indices.append(index)
         weights.append(weight)
     index = reshape(stack(indices, 1).to(int64), n, 1, len(indices) * prod(places))
-    seen = gather_at(reshape(x, n, channels, prod(extents)), expand(index, n, channels, index.shape[-1]), dim=2)
+    seen = gather_at(reshape(x, n, channels, prod(extents)), widened(index, n, channels, index.shape[-1]), dim=2)
     seen = reshape(seen, n, channels, len(indices), prod(places))
     return reshape(sum_over(seen * unsqueeze(stack(weights, 1), 1), 2), n, channels, *places)
 

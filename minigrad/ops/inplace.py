@@ -24,7 +24,7 @@ from ..tensor import LEAF, Extra, Tensor, alias, bottom, edge, extra_of, next_nu
 from ..views import lies_in, order_of, root_of
 from .batching import elementwise, to_front
 from .creation import tensor, zeros_like
-from .shape import clone, contiguous_row, expand, permute, sum_dims
+from .shape import clone, contiguous_row, permute, sum_dims, widened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,7 +129,7 @@ def _with_node(x: Tensor, source: Tensor) -> Tensor:
     """
     if watched or x.owner is not None or source.owner is not None or None in current().grad_off:
         return _copied(x, source)  # type: ignore[no-any-return]
-    return record(_copied.op, None, (x, source), expand(alias(source), x.shape), {}, current())  # type: ignore[no-any-return]
+    return record(_copied.op, None, (x, source), widened(alias(source), x.shape), {}, current())  # type: ignore[no-any-return]
 
 
 def fill_(x: Tensor, value: Any) -> Tensor:

@@ -20,7 +20,6 @@ from .pointwise import add_row, conj
 from .reduction import sum as sum_over
 from .shape import (
     diagonal,
-    expand,
     movedim,
     normal_dim,
     permute,
@@ -32,6 +31,7 @@ from .shape import (
     transpose,
     unsqueeze,
     view_row,
+    widened,
 )
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ def _check_added(name: str, x: Tensor, left: Tensor, columns: int) -> None:
         raise UsageError(msg)
     wanted = (*left.shape[:-1], columns)
     if x.shape != wanted[-1:] and x.shape != wanted:
-        expand(x, wanted)  # which says what is wrong
+        widened(x, wanted)  # which says what is wrong
 
 
 # ---------------------------------------------------------------- matmul: which row torch would call
@@ -418,11 +418,11 @@ def _matmul_batches(x: Tensor, y: Tensor) -> Tensor:
     batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
     rows = (x.shape[-2],) if x.ndim > VECTOR else ()
     columns = (y.shape[-1],) if y.ndim > VECTOR else ()
-    left = reshape(expand(x, *batch, *(rows or (1,)), x.shape[-1]), prod(batch), *(rows or (1,)), x.shape[-1])
+    left = reshape(widened(x, *batch, *(rows or (1,)), x.shape[-1]), prod(batch), *(rows or (1,)), x.shape[-1])
     if columns:
-        right = reshape(expand(y, *batch, *y.shape[-2:]), prod(batch), *y.shape[-2:])
+        right = reshape(widened(y, *batch, *y.shape[-2:]), prod(batch), *y.shape[-2:])
     else:
-        right = unsqueeze(reshape(expand(y, *batch, *y.shape), prod(batch), *y.shape), 2)
+        right = unsqueeze(reshape(widened(y, *batch, *y.shape), prod(batch), *y.shape), 2)
     return reshape(bmm(left, right), *batch, *rows, *columns)
 
 

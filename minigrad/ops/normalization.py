@@ -18,7 +18,7 @@ from ..state import current
 from .batching import to_front
 from .inplace import copy_
 from .pointwise import rsqrt
-from .shape import detach, expand, moveaxis, reshape, sum_dims, sum_to
+from .shape import detach, moveaxis, reshape, sum_dims, sum_to, widened
 
 if TYPE_CHECKING:
     from ..backend import Array
@@ -117,7 +117,7 @@ def _pulled(ct: list[Any], x0: Tensor, x1: Any, mean: Tensor, rstd: Tensor, need
             inner = _as(g if x1 is None else g * _as(x1, lay.affine), lay.view)
             parts.append(inner * rstd if fixed else _through(inner, normal, rstd, lay))
         if g_mean is not None:
-            parts.append(expand(_as(g_mean, lay.kept) / lay.extent, lay.view))
+            parts.append(widened(_as(g_mean, lay.kept) / lay.extent, lay.view))
         if g_rstd is not None:
             parts.append(normal * (_as(g_rstd, lay.kept) * rstd * rstd * (-1 / lay.extent)))
         grads[0] = _as(_sum(parts), x0.shape)
@@ -142,7 +142,7 @@ def _pushed(dx: list[Any], x0: Tensor, x1: Any, mean: Tensor, rstd: Tensor, lay:
             moments = [_as(_mean(inner, lay), mean.shape), _as(_mean(inner * normal, lay) * (-wide * wide), mean.shape)]
     if dx[1] is not None:
         parts.append(_as(normal, x0.shape) * _as(dx[1], lay.affine))
-    return [expand(_sum(parts), x0.shape), *moments]
+    return [widened(_sum(parts), x0.shape), *moments]
 
 
 # ---------------------------------------------------------------- over a layer: the last `rank` dimensions

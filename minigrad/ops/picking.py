@@ -18,7 +18,7 @@ from .gather import index_select, spread_at
 from .indexing import index_batch, masked_fill, no_batch, put_at
 from .pointwise import floor_divide
 from .rearrange import broadcast_tensors, contiguous
-from .shape import expand, normal_dim, reshape, unsqueeze
+from .shape import normal_dim, reshape, unsqueeze, widened
 from .special import repeated
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def repeat_interleave(x: Tensor, repeats: int | Tensor, dim: int | None = None, 
             raise UsageError(msg)
         return index_select(x, at, _repeated(repeats, n=n))
     times = int(repeats)
-    wide = expand(unsqueeze(x, at + 1), *x.shape[:at + 1], times, *x.shape[at + 1:])
+    wide = widened(unsqueeze(x, at + 1), *x.shape[:at + 1], times, *x.shape[at + 1:])
     return reshape(contiguous(wide), *x.shape[:at], n * times, *x.shape[at + 1:])
 
 

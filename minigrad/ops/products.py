@@ -25,7 +25,7 @@ from .pointwise import pow as power
 from .rearrange import is_contiguous, meshgrid
 from .reduction import sum as sum_over
 from .scan import cumprod
-from .shape import expand, normal_dim, reshape, t, unsqueeze
+from .shape import normal_dim, reshape, t, unsqueeze, widened
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -43,7 +43,7 @@ def _added(x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
 
 def addmv(x: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * x + alpha * (mat @ vec).  Source: torch.addmv."""
-    return expand(_added(x, mv(mat, vec), beta, alpha), mat.shape[0])
+    return widened(_added(x, mv(mat, vec), beta, alpha), mat.shape[0])
 
 
 def addr(x: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -186,7 +186,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:  # noqa: N803  torch's
         msg = f"N must be greater than 1, but got {n}"
         raise UsageError(msg)
     x = unsqueeze(x, -1)
-    return cat([ones_like(x), cumprod(expand(x, *x.shape[:-1], n - 1), -1)], -1)
+    return cat([ones_like(x), cumprod(widened(x, *x.shape[:-1], n - 1), -1)], -1)
 
 
 # ---------------------------------------------------------------- distances

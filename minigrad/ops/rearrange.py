@@ -28,6 +28,7 @@ from .shape import (
     transpose,
     varargs,
     view,
+    widened,
 )
 from .shape import diagonal as diagonal_view
 
@@ -62,7 +63,7 @@ def broadcast_to(x: Tensor, size: Sequence[int]) -> Tensor:
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All of them expanded to one shape.  Source: torch.broadcast_tensors."""
     shape = broadcast_shapes(*[x.shape for x in tensors])
-    return tuple(expand(x, shape) for x in tensors)
+    return tuple(widened(x, shape) for x in tensors)
 
 
 def unflatten(x: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
@@ -210,7 +211,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         y, x, *rest = meshgrid(axes[1], axes[0], *axes[2:])
         return (x, y, *rest)
     shape = tuple(x.numel() for x in axes)
-    return tuple(expand(reshape(x, *[1] * k, -1, *[1] * (len(axes) - k - 1)), shape) for k, x in enumerate(axes))
+    return tuple(widened(reshape(x, *[1] * k, -1, *[1] * (len(axes) - k - 1)), shape) for k, x in enumerate(axes))
 
 
 def fliplr(x: Tensor) -> Tensor:

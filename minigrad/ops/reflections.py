@@ -16,7 +16,7 @@ from .creation import eye
 from .factors import corner, solve_triangle, unit_lower
 from .linalg import adjoint, matmul
 from .rearrange import diag_embed
-from .shape import expand, triu, unsqueeze
+from .shape import triu, unsqueeze, widened
 from .solving import matrices
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:  # noqa: N803  torch'
         msg = ("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], and that "
                f"than or equal to tau.shape[-1], but they are {m}, {n} and {k}")
         raise UsageError(msg)
-    start = expand(eye(m, n, dtype=A.dtype, device=A.device), A.shape)
+    start = widened(eye(m, n, dtype=A.dtype, device=A.device), A.shape)
     return _reflected(A, tau, start, left=True, transpose=False)
 
 

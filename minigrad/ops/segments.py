@@ -17,7 +17,7 @@ from .creation import ones_like, zeros_like
 from .gather import gather_at, index_vector, one_rank, place_key, scatter_add_at, scatter_at
 from .indexing import masked_fill
 from .pointwise import conj
-from .shape import expand, normal_dim, reshape
+from .shape import normal_dim, reshape, widened
 from .special import add_at, combine_at
 
 if TYPE_CHECKING:
@@ -151,5 +151,5 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
         msg = (f"index_reduce(): source must have the shape of self, and along dim {at} as many entries as the index, "
                f"{index.numel()}. Got self.shape = {list(x.shape)} source.shape = {list(source.shape)}")
         raise UsageError(msg)
-    places = expand(reshape(index, *[-1 if d == at else 1 for d in range(x.ndim)]), source.shape)
+    places = widened(reshape(index, *[-1 if d == at else 1 for d in range(x.ndim)]), source.shape)
     return scatter_reduce(x, at, places, source, reduce, include_self=include_self)

@@ -253,6 +253,12 @@ def expand(x: Tensor, *extents: Any, size: Sequence[int] | None = None) -> Tenso
     return _expand(x, shape=full)  # type: ignore[no-any-return]
 
 
+def widened(x: Tensor, *extents: Any) -> Tensor:
+    """The same inside an op, which needs no view where the shape stays."""
+    wanted = varargs(extents)
+    return x if wanted == x.shape else expand(x, wanted)
+
+
 def unsqueeze(x: Tensor, dim: int) -> Tensor:
     """A new dimension of extent 1.  Source: torch.unsqueeze."""
     at, shape = normal_dim(dim, x.ndim + 1), x.shape

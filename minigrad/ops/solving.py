@@ -22,7 +22,7 @@ from .factors import factor, inverse, lu_row, lu_solve_row, solve_triangle
 from .layout import clone
 from .linalg import broadcast_shapes, matmul
 from .reduction import any as any_of
-from .shape import detach, diagonal, expand, movedim, reshape, unsqueeze
+from .shape import detach, diagonal, movedim, reshape, unsqueeze, widened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ def same_batches(a: Tensor, b: Tensor, cores: tuple[int, int] = (2, 2)) -> tuple
     """Both with the same leading dimensions."""
     i, j = a.ndim - cores[0], b.ndim - cores[1]
     batch = broadcast_shapes(a.shape[:i], b.shape[:j])
-    return expand(a, *batch, *a.shape[i:]), expand(b, *batch, *b.shape[j:])
+    return widened(a, *batch, *a.shape[i:]), widened(b, *batch, *b.shape[j:])
 
 
 # ---------------------------------------------------------------- systems and inverses
@@ -227,7 +227,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
                f"{list(pivots.shape)} and LU {list(LU.shape)}")
         raise UsageError(msg)
     lu, b = same_batches(LU, B)
-    return lu_solve_row(lu, expand(pivots, lu.shape[:-1]), b, left=left, adjoint=adjoint)  # type: ignore[no-any-return]
+    return lu_solve_row(lu, widened(pivots, lu.shape[:-1]), b, left=left, adjoint=adjoint)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- Cholesky

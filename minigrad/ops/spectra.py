@@ -24,7 +24,7 @@ from .pointwise import abs as absolute
 from .pointwise import imag, real
 from .rearrange import diag_embed
 from .reduction import sum as sum_over
-from .shape import basic_index, detach, diagonal, expand, squeeze, tril, triu, unsqueeze
+from .shape import basic_index, detach, diagonal, squeeze, tril, triu, unsqueeze, widened
 from .solving import inv, matrices, squares
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def _tolerances(x: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
     if rtol is None:
         rtol = 0.0 if atol is not None else max(x.shape[-2:]) * EPS[x.dtype.to_real().itemsize]
     atol = 0.0 if atol is None else atol
-    return tuple(expand(detach(t), x.shape[:-2]) if isinstance(t, Tensor) else t for t in (atol, rtol))  # type: ignore[return-value]
+    return tuple(widened(detach(t), x.shape[:-2]) if isinstance(t, Tensor) else t for t in (atol, rtol))  # type: ignore[return-value]
 
 
 def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:  # noqa: N803

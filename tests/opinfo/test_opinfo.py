@@ -10,6 +10,7 @@ import pytest
 
 from . import verdicts
 from .entries import QUESTIONS, answers
+from .rounding import near_the_exact_gradient
 
 SLICE = ("value", "gradient", "saves")
 
@@ -20,7 +21,10 @@ def judge(record, entry, check, dtype, most=None):
     passed = deviated = 0
     for program, deviation in answers(entry, check, dtype, most):
         rule = rules.get(None) or rules.get(program.index)
-        if deviation is None:
+        if rule is not None and rule.rounding:
+            near_the_exact_gradient(program)
+            deviated += 1
+        elif deviation is None:
             assert rule is None, f"{program!r} agrees with torch now: remove it from the verdict {rule.text!r} ({rule.reason})"
             passed += 1
         elif rule is None:

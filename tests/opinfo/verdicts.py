@@ -2,6 +2,7 @@
 
     reason = "why"
     issue = "where upstream knows of it"           (may be left out)
+    within = "rounding"                            (may be left out) whether they agree depends on the BLAS: see rounding.py
     on = ["sort | value [uint8, bool] | 0",         entry | check [dtypes] | samples: numbers, ranges, or all
           "dropout* | value, gradient | all"]       patterns and several checks; without dtypes: in all that the check has
 """
@@ -27,6 +28,8 @@ class Rule(NamedTuple):
     dtypes: frozenset[str] | None
     samples: frozenset[int] | None
     """None for all."""
+    rounding: bool
+    """Whether both libraries are held to the answer in float64 instead."""
 
     def covers(self, entry, check, dtype):
         return fnmatchcase(entry, self.entry) and check in self.checks and (self.dtypes is None or dtype in self.dtypes)
@@ -48,14 +51,15 @@ def read(path=Path(__file__).with_name("verdicts.toml")):
     """All rules of the file."""
     found = []
     for row in tomllib.loads(path.read_text())["verdict"]:
-        assert {"reason", "on"} <= row.keys() <= {"reason", "on", "issue"}, row
+        assert {"reason", "on"} <= row.keys() <= {"reason", "on", "issue", "within"}, row
+        assert row.get("within", "rounding") == "rounding", row
         for text in row["on"]:
             line = _LINE.fullmatch(text.strip())
             assert line, f"not a rule: {text!r}"
             found.append(Rule(text, row["reason"], line["entry"],
                               frozenset(check.strip() for check in line["checks"].split(",")),
                               _words(line["dtypes"]) if line["dtypes"] else None,
-                              None if line["samples"] == "all" else _samples(line["samples"])))
+                              None if line["samples"] == "all" else _samples(line["samples"]), "within" in row))
     return found
 
 
