@@ -60,21 +60,22 @@ class GradInterpreter(Interpreter):
 
     def unary(self, op: Op, x: Tensor, state: State) -> Any:
         out = op.call(x.value)
-        if x.node is None or not op.vjp or out.kind.dtype.category < FLOAT or self in state.grad_off:
+        if x.node is None or not op.vjp or self in state.grad_off:
             return out
-        if op.elementwise and out.kind.dtype is x.kind.dtype:
+        if op.elementwise and out.kind is x.value.kind:
             return record_unary(op, self, x, out, state)
-        return record(op, self, (x,), out, NO_PARAMS, state)
+        return out if out.kind.dtype.category < FLOAT else record(op, self, (x,), out, NO_PARAMS, state)
 
     def binary(self, op: Op, x: Tensor, y: Any, state: State) -> Any:
-        number = type(y) is not Tensor
-        out = op.call(x.value, y if number else y.value)
-        if ((x.node is None and (number or y.node is None)) or not op.vjp or out.kind.dtype.category < FLOAT
-                or self in state.grad_off):
+        if type(y) is Tensor:
+            out = op.call(x.value, y.value)
+            records = x.node is not None or y.node is not None
+        else:
+            out = op.call(x.value, y)
+            records = x.node is not None
+        if not records or not op.vjp or self in state.grad_off or out.kind.dtype.category < FLOAT:
             return out
-        if op.elementwise:
-            return record_binary(op, self, x, y, out, state)
-        return record(op, self, (x, y), out, NO_PARAMS, state)
+        return record_binary(op, self, x, y, out, state) if op.elementwise else record(op, self, (x, y), out, NO_PARAMS, state)
 
     def process_call(self, call: Call, args: tuple[Any, ...]) -> Any:
         return call.at_grad(self, args)
