@@ -63,6 +63,8 @@ def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dtype
          mask: Tensor | None = None) -> Tensor:
     """Source: torch.masked.prod."""
     out = _kept(input, mask, 1).to(_summed(input, dtype))
+    if not input.ndim:
+        return reduction.prod(out)
     for d in sorted(normal_dims(dim, input.ndim), reverse=True):
         out = reduction.prod(out, d, keepdim)
     return out  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Channels as pixels and back, and channels in another order: composed of reshape and permute.
+"""Channels as pixels and back, and channels in another order: reshape and permute around a copy, which nothing else shares.
 
 Source: torch.nn.functional.pixel_shuffle, pixel_unshuffle, channel_shuffle.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from .shape import permute, reshape, transpose
+from .shape import contiguous_row, permute, reshape, transpose
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -31,7 +31,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     n = len(front)
     parts = reshape(x, *front, channels // (r * r), r, r, height, width)
     moved = permute(parts, *range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return reshape(moved, *front, channels // (r * r), height * r, width * r)
+    return reshape(contiguous_row(moved), *front, channels // (r * r), height * r, width * r)
 
 
 def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
@@ -44,7 +44,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     n = len(front)
     parts = reshape(x, *front, channels, height // r, r, width // r, r)
     moved = permute(parts, *range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return reshape(moved, *front, channels * r * r, height // r, width // r)
+    return reshape(contiguous_row(moved), *front, channels * r * r, height // r, width // r)
 
 
 def channel_shuffle(x: Tensor, groups: int) -> Tensor:
@@ -54,4 +54,4 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     if channels % groups:
         msg = f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         raise UsageError(msg)
-    return reshape(transpose(reshape(x, n, groups, channels // groups, *rest), 1, 2), x.shape)
+    return reshape(contiguous_row(transpose(reshape(x, n, groups, channels // groups, *rest), 1, 2)), x.shape)

@@ -312,4 +312,6 @@ def sum_to_size(x: Tensor, *extents: Any, size: Sequence[int] | None = None) -> 
     if len(wanted) > x.ndim or not {m for m, n in zip(wanted[::-1], x.shape[::-1], strict=False) if m != n} <= {1}:
         msg = f"size {{{list(wanted)}}} is not expandable to size {{{list(x.shape)}}}."
         raise UsageError(msg)
-    return x if wanted == x.shape and wanted else sum_to(_accumulated(x, None), wanted)  # of 0-d, a sum, as in torch
+    if not wanted:
+        return sum(x)
+    return x if wanted == x.shape else sum_to(_accumulated(x, None), wanted)

@@ -50,10 +50,13 @@ def to(x: Tensor, *args: Any, dtype: dtype | None = None, device: str | Device |
        non_blocking: bool = False, memory_format: memory_format | None = None) -> Tensor:
     """The tensor in another dtype, on another device (or as another tensor), in another format; itself if nothing changes.
 
+    args: a dtype, a device or both, or a tensor; then non_blocking and copy, which gives new memory in any case.
     non_blocking: the current stream is asked for the copy, which is done when that is.  Who reads it earlier finds anything;
     on sim, poison. [NOTE late-on-purpose]
     Source: torch.Tensor.to.
     """
+    flags = iter([arg for arg in args if isinstance(arg, bool)])
+    non_blocking, copy = next(flags, non_blocking), next(flags, copy)
     for arg in args:
         if isinstance(arg, Tensor):
             dtype, device = arg.dtype, arg.device

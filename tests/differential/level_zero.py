@@ -675,6 +675,20 @@ def the_gradient_of_xlog1py_where_its_logarithm_is_infinite(t):
     return found
 
 
+# ---------------------------------------------------------------- memory
+@program
+def what_is_new_memory_is_not_that_of_the_input(t):
+    f, image = t.nn.functional, t.ones(1, 4, 2, 2, dtype=t.float64)
+    found = []
+    for new in (lambda x: x.to(t.float64, False, True), lambda x: x.to("cpu", t.float64, False, True), lambda x: x.to(x, False, True),
+                lambda x: x.to(t.float64, True), lambda x: f.pixel_shuffle(x, 1), lambda x: f.pixel_unshuffle(x, 1),
+                lambda x: f.channel_shuffle(x, 1), lambda x: x[0, 0, 0, 0].sum_to_size(())):
+        x = image.clone()
+        new(x).zero_()
+        found.append(x.sum())
+    return found
+
+
 # ---------------------------------------------------------------- vmap
 @program
 def a_float_minus_a_batch_of_bools(t):

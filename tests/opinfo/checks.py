@@ -39,9 +39,15 @@ UNDEFINED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_str
 
 
 def value(program, oracle):
-    """Values, dtypes, shapes; strides where torch gives a view of an input."""
+    """Values, dtypes, shapes; strides where torch gives a view of an input, and other memory where it does not."""
     wanted, views = oracle.value
-    found = program.call(Minigrad, program.tensors(Minigrad))
+    tensors = program.tensors(Minigrad)
+    found = program.call(Minigrad, tensors)
+    memories = [x.untyped_storage() for x in tensors if x.numel()]
+    for y, view in zip(leaves(found), views, strict=False):
+        if not view and isinstance(y, minigrad.Tensor) and y.untyped_storage() in memories:
+            msg = "value: in memory of an input, which torch's is not"
+            raise Deviation(msg)
     if program.entry.name in UNDEFINED:
         found, wanted = minigrad.zeros_like(found), list(map(torch.zeros_like, wanted))
     same(found, wanted, "value", strides=views)
