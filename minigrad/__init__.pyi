@@ -83,7 +83,7 @@ from .ops.ranks import (
 )
 from .ops.rearrange import (
     broadcast_to as broadcast_to, diag as diag, diag_embed as diag_embed, diagflat as diagflat, fliplr as fliplr,
-    flipud as flipud, ravel as ravel, rot90 as rot90, tile as tile, trace as trace, unflatten as unflatten,
+    flipud as flipud, ravel as ravel, roll as roll, rot90 as rot90, tile as tile, trace as trace, unflatten as unflatten,
 )
 from .ops.reduction import (
     all as all, allclose as allclose, any as any, count_nonzero as count_nonzero, equal as equal, isclose as isclose,
@@ -94,7 +94,7 @@ from .ops.scan import cumprod as cumprod, cumsum as cumsum, logcumsumexp as logc
 from .ops.segments import index_reduce as index_reduce, scatter_reduce as scatter_reduce
 from .ops.shape import (
     detach as detach, diagonal as diagonal, flatten as flatten, flip as flip, moveaxis as moveaxis, movedim as movedim,
-    permute as permute, reshape as reshape, roll as roll, squeeze as squeeze, swapaxes as swapaxes,
+    permute as permute, reshape as reshape, squeeze as squeeze, swapaxes as swapaxes,
     swapdims as swapdims, t as t, transpose as transpose, tril as tril, triu as triu, unsqueeze as unsqueeze,
 )
 from .ops.softmax import log_softmax as log_softmax, logsumexp as logsumexp, softmax as softmax

@@ -256,6 +256,9 @@ def poison(array: Array) -> None:
 
 def expanded(xp: Any, array: Array, shape: tuple[int, ...]) -> Array:
     """A broadcast view; what is a part of it with an address for each element may be written to, where `array` may."""
+    new = len(shape) - array.ndim
+    if type(array) is HOST_ARRAY and array.flags.c_contiguous and array.shape == shape[new:]:  # in a quarter of the time
+        return numpy.ndarray(shape, array.dtype, array, 0, (0,) * new + array.strides)
     view = xp.broadcast_to(array, shape)
     if isinstance(view, HOST_ARRAY):
         view.flags.writeable = array.flags.writeable

@@ -106,9 +106,9 @@ def grad(outputs: End | Sequence[End], inputs: End | Sequence[End], grad_outputs
         found = gradients(ys, xs, cts, retain_graph=keep, create_graph=create_graph)
         if materialize_grads:
             return tuple([zeros_for(x, create_graph=create_graph) if g is None else g for g, x in zip(found, xs, strict=True)])
-        for g, x in zip(found, xs, strict=True):
+        for i, g in enumerate(found):
             if g is None and not allow_unused:
-                raise unused(x)
+                raise unused(xs[i])
         return tuple(found)
 
     if not is_grads_batched:

@@ -30,8 +30,9 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
     along: these are tangents of gradients, where nothing goes to `fixed` targets.
     """
     state = current()
-    ys, xs = ([_live(x, state) for x in tensors] for tensors in (ys, xs))
-    cts = [ct if ct is None else _live(ct, state) for ct in cts]
+    ys = [y if y.owner is None else _live(y, state) for y in ys]
+    xs = [x if x.owner is None else _live(x, state) for x in xs]
+    cts = [ct if ct is None or ct.owner is None else _live(ct, state) for ct in cts]
     above = [x.owner for x in (*ys, *xs) if x.owner is not None and x.owner.transparent]
     if above:
         def below(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *, retain_graph: bool,
@@ -48,7 +49,7 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
             msg = (f"One of the differentiated Tensors does not require grad: {x!r} is differentiated at "
                    f"{owner or 'level 0'}. [level stack: {show()}]")
             raise UsageError(msg)
-        if end_of(x)[0] in fixed:
+        if fixed and end_of(x)[0] in fixed:
             msg = (f"{x!r} is an input and also a tangent: the derivative of its gradient cannot tell them apart. Give a clone "
                    f"to make_dual or jvp. [level stack: {show()}] [NOTE gradients-of-duals]")
             raise Refusal(msg)

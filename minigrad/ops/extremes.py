@@ -17,7 +17,7 @@ from ..op import OpFunction, row
 from ..tensor import Tensor
 from .batching import along_dim, elementwise, over_dims
 from .choice import choose, maximum, minimum
-from .gather import gather_at, spread_at
+from .gather import along_key, elements, gather_at, spread_at
 from .reduction import counted
 from .shape import kept, normal_dim, normal_dims, reshape, sum_dims, unsqueeze
 from .special import accumulate
@@ -146,7 +146,7 @@ def choice_row(name: str, index: Callable[..., Any], *, node: str | None = None)
     """A row of (values, indices); `index` is f(xp, array, dim, more) -> indices, where more is the row's own parameter."""
     def kernel(xp: Any, x0: Any, dim: int, keepdim: bool, **more: Any) -> Any:
         indices = index(xp, x0, dim, **more)
-        values = xp.take_along_axis(x0, indices, dim)
+        values = elements(xp, x0, along_key(xp, indices, dim))
         return (values, indices) if keepdim else (xp.squeeze(values, dim), xp.squeeze(indices, dim))
 
     return row(name, kernel, saves=("out1",), outs=2, vjp=(_spread,), jvp=_chosen, batch=along_dim, node=node)

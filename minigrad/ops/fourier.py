@@ -20,7 +20,8 @@ from ..state import current
 from .batching import to_front
 from .embedding import pad
 from .pointwise import conj, real
-from .shape import basic_index, normal_dim, normal_dims, roll, slice_backward
+from .rearrange import roll
+from .shape import basic_index, normal_dim, normal_dims, slice_backward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -38,12 +38,16 @@ def _in_range(xp: Any, index: Any, n: int, dim: int, error: type[Exception] = Us
     return index
 
 
-def place_key(xp: Any, index: Any, n: int, dim: int) -> tuple[Any, ...]:
+def along_key(xp: Any, index: Any, dim: int) -> tuple[Any, ...]:
     """The key that names, for each element of `index`, the place at that index along `dim`."""
     rank = index.ndim
-    key = [xp.arange(extent).reshape([-1 if d == k else 1 for d in range(rank)]) for k, extent in enumerate(index.shape)]
-    key[dim] = _in_range(xp, index, n, dim)
-    return tuple(key)
+    return tuple([index if k == dim else xp.arange(extent).reshape([-1 if d == k else 1 for d in range(rank)])
+                  for k, extent in enumerate(index.shape)])
+
+
+def place_key(xp: Any, index: Any, n: int, dim: int) -> tuple[Any, ...]:
+    """The same, of an index that a program gave."""
+    return along_key(xp, _in_range(xp, index, n, dim), dim)
 
 
 def flat_places(xp: Any, key: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
@@ -67,8 +71,9 @@ def _entries(xp: Any, index: Any, n: int, dim: int, error: type[Exception] = Usa
 
 
 def _spread_kernel(xp: Any, x0: Any, x1: Any, shape: tuple[int, ...], dim: int, distinct: bool) -> Any:
-    """Zeros, with the elements added at the index; where no place is named twice, `distinct`, written there."""
-    places, values = flat_places(xp, place_key(xp, x1, shape[dim], dim), shape).reshape(-1), x0.reshape(-1)
+    """Zeros, with the elements added at the index; where a kernel chose it and names no place twice, `distinct`, written."""
+    key = along_key(xp, x1, dim) if distinct else place_key(xp, x1, shape[dim], dim)
+    places, values = flat_places(xp, key, shape).reshape(-1), x0.reshape(-1)
     if not distinct and x0.dtype.kind == "f" and x0.size:  # counting with weights takes half as long as adding at places
         return xp.bincount(places, values, math.prod(shape)).reshape(shape).astype(x0.dtype, copy=False)
     out = xp.zeros(math.prod(shape), x0.dtype)

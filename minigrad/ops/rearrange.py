@@ -1,6 +1,6 @@
 """What is composed of views and copies: shapes of other tensors, repeats, grids, diagonals, joins and splits.
 
-Nothing here touches an array but the row of `repeat`.
+Nothing here touches an array but the rows of `repeat` and `roll`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, int64
 from ..errors import UsageError
-from ..op import row
+from ..op import OpFunction, row
 from ..tensor import Tensor, bottom
-from .batching import to_front
+from .batching import physical, to_front
 from .indexing import one_value
 from .inplace import copy_
 from .linalg import broadcast_shapes
@@ -154,6 +154,31 @@ def contiguous(x: Tensor) -> Tensor:
 def ravel(x: Tensor) -> Tensor:
     """One dimension, elements in order: a view where `x` is contiguous, else of a copy that is.  Source: torch.ravel."""
     return view(contiguous(x), -1)
+
+
+roll_dims: OpFunction = row("roll", lambda xp, x0, shifts, dims: xp.roll(x0, shifts, dims),
+                vjp=(lambda ct, shifts, dims: roll_dims(ct, shifts=tuple(-s for s in shifts), dims=dims),), jvp="linear",
+                batch=lambda op, size, values, bdims, params: (op.call(
+                    values[0], shifts=params["shifts"],
+                    dims=tuple(physical(d, bdims[0]) for d in params["dims"])), bdims[0]))
+
+
+def roll(x: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+    """Elements moved round along dimensions (of the flattened tensor, without dims).  Source: torch.roll."""
+    moves = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    if not moves:
+        msg = "`shifts` required"
+        raise UsageError(msg)
+    if dims is None and len(moves) == 1:
+        return reshape(roll(reshape(x, -1), shifts, 0), x.shape)
+    dims = (dims,) if isinstance(dims, int) else tuple(dims or ())
+    if len(dims) != len(moves):
+        msg = f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(dims)}"
+        raise UsageError(msg)
+    if not x.ndim:
+        msg = f"Dimension specified as {dims[0]} but tensor has no dimensions"
+        raise IndexError(msg)
+    return roll_dims(x, shifts=moves, dims=tuple([normal_dim(d, x.ndim) for d in dims]))  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- diagonals

@@ -256,8 +256,8 @@ def _counted_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> A
 
 
 counted = row("count_nonzero", _counted_kernel, vjp=None, jvp=None, batch=over_dims, doc="How many are not zero, over dims.")
-_all = row("all", lambda xp, x0, dims, keepdim: xp.all(x0, axis=dims, keepdims=keepdim), vjp=None, jvp=None, batch=over_dims)
-_any = row("any", lambda xp, x0, dims, keepdim: xp.any(x0, axis=dims, keepdims=keepdim), vjp=None, jvp=None, batch=over_dims)
+_all = row("all", lambda xp, x0, dims, keepdim: x0.all(axis=dims, keepdims=keepdim), vjp=None, jvp=None, batch=over_dims)
+_any = row("any", lambda xp, x0, dims, keepdim: x0.any(axis=dims, keepdims=keepdim), vjp=None, jvp=None, batch=over_dims)
 
 
 def _truth(f: OpFunction, x: Tensor, dim: Any, keepdim: bool) -> Tensor:

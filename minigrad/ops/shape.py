@@ -33,6 +33,8 @@ def normal_dim(dim: int, rank: int) -> int:
 
 def normal_dims(dim: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """A tuple of distinct dimensions, not negative; all of them for None or an empty sequence."""
+    if type(dim) is int and rank:
+        return (normal_dim(dim, rank),)
     if dim is None or (not isinstance(dim, int) and len(dim) == 0):
         return tuple(range(rank))
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
@@ -294,15 +296,36 @@ sum_dims: OpFunction = row("sum", lambda xp, x0, dims, keepdim: xp.add.reduce(x0
                vjp=(lambda ct, shape0, dims, keepdim: restore(ct, shape0, dims, keepdim),), jvp="linear", batch=over_dims)
 
 
+def _with_dims(shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([1 if d in dims else n for d, n in enumerate(shape)])
+
+
+def _as_it_is(dims: tuple[int, ...], keepdim: bool) -> bool:
+    """Whether broadcasting by itself adds the dimensions that a reduction took: they are there, or were the first."""
+    return keepdim or dims == tuple(range(len(dims)))
+
+
 def kept(x: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """What a reduction over `dims` gave, with the dimensions that it took as extents of 1, unless broadcasting adds them."""
-    first = dims == tuple(range(len(dims)))
-    return x if keepdim or first else view_row(x, shape=tuple(1 if i in dims else n for i, n in enumerate(shape)))
+    return x if _as_it_is(dims, keepdim) else view_row(x, shape=_with_dims(shape, dims))
+
+
+def _restore_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+    dims = tuple([d + 1 for d in params["dims"]])
+    return op.call(to_front(values[0], bdims[0]), shape=(size, *params["shape"]), dims=dims), 0
+
+
+restore_row: OpFunction = row(
+    "broadcast_in_dim", lambda xp, x0, shape, dims: expanded(xp, x0.reshape(_with_dims(shape, dims)), shape), view=True,
+    vjp=(lambda ct, dims: sum_dims(ct, dims=dims, keepdim=False),), jvp="linear", batch=_restore_batch,
+    doc="The transpose of a sum over dims: a view that repeats along them.  Source: torch.ops.prims.broadcast_in_dim.")
 
 
 def restore(ct: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """The same, expanded to the shape it had."""
-    return _expand(kept(ct, shape, dims, keepdim), shape=shape)  # type: ignore[no-any-return]
+    if _as_it_is(dims, keepdim):
+        return _expand(ct, shape=shape)  # type: ignore[no-any-return]
+    return restore_row(ct, shape=shape, dims=dims)  # type: ignore[no-any-return]
 
 
 def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -346,31 +369,6 @@ def flip(x: Tensor, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
     """Dimensions in reverse order, copied.  Source: torch.flip."""
     reverse = varargs(order, dims)
     return flip_dims(x, dims=normal_dims(reverse, x.ndim) if reverse else ())  # type: ignore[no-any-return]
-
-
-roll_dims: OpFunction = row("roll", lambda xp, x0, shifts, dims: xp.roll(x0, shifts, dims),
-                vjp=(lambda ct, shifts, dims: roll_dims(ct, shifts=tuple(-s for s in shifts), dims=dims),), jvp="linear",
-                batch=lambda op, size, values, bdims, params: (op.call(
-                    values[0], shifts=params["shifts"],
-                    dims=tuple(physical(d, bdims[0]) for d in params["dims"])), bdims[0]))
-
-
-def roll(x: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-    """Elements moved round along dimensions (of the flattened tensor, without dims).  Source: torch.roll."""
-    moves = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    if not moves:
-        msg = "`shifts` required"
-        raise UsageError(msg)
-    if dims is None and len(moves) == 1:
-        return reshape(roll(reshape(x, -1), shifts, 0), x.shape)
-    dims = (dims,) if isinstance(dims, int) else tuple(dims or ())
-    if len(dims) != len(moves):
-        msg = f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(dims)}"
-        raise UsageError(msg)
-    if not x.ndim:
-        msg = f"Dimension specified as {dims[0]} but tensor has no dimensions"
-        raise IndexError(msg)
-    return roll_dims(x, shifts=moves, dims=tuple([normal_dim(d, x.ndim) for d in dims]))  # type: ignore[no-any-return]
 
 
 def _triangle(name: str) -> OpFunction:

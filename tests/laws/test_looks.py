@@ -9,7 +9,6 @@ CHECKS, SIZE, FAILS = "raises for an element that makes no sense", "its shape de
 ORDER = "of equal elements the order says which it is"
 WAITS = {
     "gather.gather_at": CHECKS, "gather.scatter_at": CHECKS, "gather.scatter_add_at": CHECKS, "gather._index_select": CHECKS,
-    "gather.spread_at": CHECKS,
     "gather._index_add": CHECKS, "gather._index_copy": CHECKS, "picking._take": CHECKS, "embedding._lookup": CHECKS,
     "loss.probable_loss": CHECKS, "loss.class_loss": CHECKS, "loss.class_loss_2d": CHECKS, "loss._nll_backward": CHECKS,
     "eigen._eig": CHECKS, "random._bernoulli": CHECKS, "random._multinomial": CHECKS,
@@ -22,6 +21,7 @@ WAITS = {
 }
 """Rows whose kernels wait, and what for."""
 SOMETIMES = {"distributions._sinc": "elements near 0 are apart from the others in its derivatives",
+             "gather.spread_at": "places that a program named are looked at, those that a kernel chose are not",
              "segments._scatter_reduce": "a product is taken in as many turns as a place is named, of which there is a largest"}
 
 
