@@ -64,7 +64,7 @@ def _accumulate(outputs: Sequence[Any], cts: Sequence[Any], retain_graph: bool |
                 inputs: End | Sequence[End] | None) -> None:
     if not outputs:
         return
-    outputs = [primal(y) for y in outputs]
+    outputs = list(map(primal, outputs))
     owner = owner_of(outputs, "backward()")
     starts = roots(outputs, [c if c is None else primal(c) for c in cts], "backward()")
     targets = None

@@ -154,7 +154,7 @@ class Walk(Run):
         super().__init__()
         self.nodes, self.consumers = nodes, leaves
         self.edges = frozenset(edges or ())
-        self.special = frozenset([target for target, _ in edges or ()])
+        self.special = frozenset(dict(self.edges))
         self.accumulates = accumulate
         self.wanted = None
         if edges is not None and not self.consumers.keys() <= self.special:

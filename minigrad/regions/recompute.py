@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from itertools import cycle
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -202,8 +203,11 @@ def _kept(x: Any, state: State, *, edges: bool) -> Callable[[Any], Any]:
     bases, rebuild = peel(x, edges=edges)
     if x.kind.inference is not None:  # no backward saves it, but a function may be given it
         return lambda asking: rebuild(iter(bases))
-    kept = [keep_base(base) for base in bases]
-    return lambda asking: rebuild(iter([k.unpack() for k in kept]))
+    kept = list(map(keep_base, bases))
+    return lambda asking: rebuild(map(_UNPACK, kept))
+
+
+_UNPACK = methodcaller("unpack")
 
 
 def records(state: State) -> bool:
