@@ -86,8 +86,12 @@ class State:
 
     def _replace(self, **changes: Any) -> State:
         """The same state with some fields changed."""
-        new = State.__new__(State)
-        _set_fields(new, self.__dict__ | changes)
+        fields = self.__dict__ | changes
+        attended = fields["watchers"] or fields["ahead"] or fields["dispatch_modes"] or fields["inference"]
+        new = State.__new__(Attended if attended else State)
+        _set_fields(new, fields)
+        if attended:
+            watched.add(id(new))
         return new
 
     def __repr__(self) -> str:
@@ -100,6 +104,18 @@ class State:
 
 
 _set_fields = State.__dict__["__dict__"].__set__
+
+watched: set[int] = set()
+"""The States with watchers or modes, in any thread: while none lives, nobody can put one in force. [NOTE fast-path]"""
+
+
+class Attended(State):
+    """A State with watchers or modes.  It may outlive its block: a task or a copied context puts it in force again."""
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        watched.discard(id(self))
 
 
 class Watcher:
@@ -115,10 +131,6 @@ _STATE: ContextVar[State] = ContextVar("minigrad.state", default=State())  # noq
 current: Callable[[], State] = _STATE.get
 
 
-watched: set[using | None] = set()
-"""The blocks, in any thread, whose State has watchers or modes: without any, an op need not read its own. [NOTE fast-path]"""
-
-
 class using:  # noqa: N801  reads as a statement
     """`with using(state):` runs a block under that state, and puts the old value back whatever happens."""
 
@@ -128,16 +140,12 @@ class using:  # noqa: N801  reads as a statement
         self.new = new
 
     def __enter__(self) -> State:
-        self.old, new = _STATE.get(), self.new
-        _STATE.set(new)
-        if new.watchers or new.dispatch_modes or new.ahead or new.inference:
-            watched.add(self)
-        return new
+        self.old = _STATE.get()
+        _STATE.set(self.new)
+        return self.new
 
     def __exit__(self, *error: object) -> None:
         _STATE.set(self.old)
-        if watched:
-            watched.discard(self)
 
 
 class level(using):  # noqa: N801  reads as a statement

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..scope import Scope
-from ..state import State, Watcher, current, show, using, watched
+from ..state import State, Watcher, current, show
 from ..tensor import Tensor, bases
 
 if TYPE_CHECKING:
@@ -27,13 +27,11 @@ _PACKAGE = __file__.removesuffix("autograd/anomaly_mode.py")
 class Anomaly(Watcher):
     """Notes where nodes come from, and looks at what they give."""
 
-    __slots__ = ("check_nan", "running", "setting")
+    __slots__ = ("check_nan", "running")
 
     def __init__(self, *, check_nan: bool) -> None:
         self.check_nan = check_nan
         self.running: list[Node] = []
-        self.setting: using | None = None
-        """The block that `set_detect_anomaly` began, and nothing need end."""
 
     def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
         if event == "node":
@@ -148,18 +146,7 @@ class set_detect_anomaly(detect_anomaly):  # noqa: N801  torch spells it so
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         Scope.__init__(self)
         self._mode, self.check_nan = mode, check_nan
-        found = _anomaly(current())
-        self._ended = None if found is None else found.setting
-        watched.discard(self._ended)  # a setting has no end, so what follows it ends it
-        self._before = using(self.inside(current()))
-        self._before.__enter__()
-        if (made := _anomaly(current())) is not None:
-            made.setting = self._before
+        super().__enter__()
 
     def __enter__(self) -> None:
         """Nothing: it is in force since it was made."""
-
-    def __exit__(self, *error: Any) -> None:
-        self._before.__exit__(*error)
-        if self._ended is not None:
-            watched.add(self._ended)

@@ -51,6 +51,16 @@ def replaced(owner, **attributes):
 
 
 # ---------------------------------------------------------------- the State and its levels
+def states_forgotten_when_their_block_ends():
+    """That a State has modes is known while its block runs, and forgotten then, whoever may still put it in force."""
+    leave = state.using.__exit__
+
+    def forgetful(self, *error):
+        leave(self, *error)
+        state.watched.discard(id(self.new))
+    return replaced(state.using, __exit__=forgetful)
+
+
 def tangents_kept_beside_what_is_packed():
     """Hooks see primals only, and a saved tensor holds on to its tangent, as in torch (pytorch/pytorch#129293)."""
     return replaced(JvpInterpreter, parts=lambda self, x: (x.value,),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import math
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import partial
 from weakref import ref
 
@@ -99,6 +99,21 @@ def test_a_hook_that_may_return_anything_broadcasts_in_silence():
         program()
     with broken.hooks_that_may_return_anything():
         assert program() == [6.0, 12.0]
+
+
+def test_a_state_forgotten_with_its_block_is_not_in_force_where_a_copied_context_runs():
+    """[NOTE state-is-a-value] S.  The mode says that it is on, and the product is in full precision."""
+    def product():
+        return mg.is_autocast_enabled("cpu"), (mg.ones(2, 2) @ mg.ones(2, 2)).dtype
+
+    def later():
+        with mg.autocast("cpu", mg.float16):
+            copied = copy_context()
+        return copied.run(product)
+
+    assert later() == (True, mg.float16)
+    with broken.states_forgotten_when_their_block_ends():
+        assert later() == (True, mg.float32)
 
 
 def test_popping_a_level_leaks_a_refusal_into_the_next_program():

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
+from contextvars import copy_context
 
 import pytest
 
 import minigrad as mg
 from minigrad.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 from minigrad.func import grad, vmap
+from minigrad.overrides import TorchFunctionMode
 from minigrad.random import fork_rng
 from minigrad.state import State, Watcher, current, show, using
+from minigrad.utils._python_dispatch import TorchDispatchMode
 from minigrad.utils.checkpoint import set_checkpoint_early_stop
 from tests.spec.instruments import Packed, chain, nth, sin_sin, t, watching
 
@@ -98,6 +101,53 @@ def test_tasks_of_one_thread_do_not_see_each_others_state():
     async def two():
         return await asyncio.gather(one(True), one(False))
     assert asyncio.run(two()) == [[True] * 3, [False] * 3]
+
+
+# ---------------------------------------------------------------- a State may outlive its block
+def modes():
+    """Each mode, and whether it is in force for `sin` and `mul`, which take the fast path where nobody watches."""
+    class Counting(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen = True
+            return func(*args, **(kwargs or {}))
+
+    class Asked(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.seen = True
+            return func(*args, **(kwargs or {}))
+
+    def sees(mode):
+        mg.sin(t(1.0)) * 2
+        return hasattr(mode, "seen")
+
+    return {"inference": (mg.inference_mode(), lambda _: mg.sin(t(1.0)).is_inference()),
+            "autocast": (mg.autocast("cpu", mg.float16), lambda _: (mg.ones(2, 2) @ mg.ones(2, 2)).dtype is mg.float16),
+            "dispatch": (Counting(), sees), "function": (Asked(), sees)}
+
+
+@pytest.mark.parametrize("mode", modes())
+def test_a_mode_is_in_force_in_a_context_that_was_copied_in_its_block(mode):
+    """[NOTE state-is-a-value]"""
+    block, in_force = modes()[mode]
+    with block:
+        copied = copy_context()
+    assert copied.run(in_force, block)
+
+
+@pytest.mark.parametrize("mode", modes())
+def test_a_mode_is_in_force_in_a_task_that_was_made_in_its_block(mode):
+    """[NOTE state-is-a-value]"""
+    block, in_force = modes()[mode]
+
+    async def ask():
+        await asyncio.sleep(0)
+        return in_force(block)
+
+    async def main():
+        with block:
+            task = asyncio.create_task(ask())
+        return await task
+    assert asyncio.run(main())
 
 
 # ---------------------------------------------------------------- the fast path

@@ -81,9 +81,9 @@ def test_show_takes_a_state():
     assert show() == "base"
 
 
-def test_a_block_with_watchers_is_known_to_all_threads():
+def test_a_state_with_watchers_is_known_to_all_threads_while_it_lives():
     assert not watched
-    with using(current()._replace(watchers=(Watcher(),))) as _:
+    with using(current()._replace(watchers=(Watcher(),))):
         assert len(watched) == 1
     assert not watched
 
