@@ -111,6 +111,13 @@ def a_region_with_a_handler_for_every_exception(t):
     return x.grad, calls
 
 
+@program
+def a_region_that_writes_to_what_it_has_saved(t):
+    """Of sin(2 tanh x), whose tanh saves its output and is doubled in place."""
+    x = scalar(t, requires_grad=True)
+    return gradient(x, ckpt(t, lambda x: x.tanh().mul_(2).sin(), x))
+
+
 # ---------------------------------------------------------------- H5, H6: hooks
 def under_hooks(t, pack, unpack, change=lambda a: None):
     """The gradient of a * a where a is changed before the backward, twice."""

@@ -26,6 +26,7 @@ TORCH_IS_STRICTER = {
     "modified by an inplace operation": "an op in place keeps its result as computed, and not the tensor that is written to next",
     "A different number of tensors was saved": "what was no longer a leaf at the recomputation was one in the forward",
     "the graph a second time": "a node that saves nothing has nothing to release",
+    "_will_engine_execute_node": "a hook of several gradients may hear a leaf's in autograd.grad",
 }
 MINIGRAD_IS_STRICTER = {
     "more than one element of the written-to tensor": "index_fill_ and the like, too",
@@ -181,10 +182,10 @@ def excused(error, reasons):
     return error is not None and any(words in str(error) for words in reasons)
 
 
-def check(lines):
+def check(lines, side=Side):
     """The number of the first statement that the libraries do not agree on, and what it is; None where there is no such."""
     def run():
-        mine, theirs = Side(minigrad), Side(torch)
+        mine, theirs = side(minigrad), side(torch)
         for i, line in enumerate(lines):
             try:
                 want = theirs.run(line)
@@ -207,13 +208,13 @@ def check(lines):
     return copy_context().run(run)
 
 
-def smallest(lines):
+def smallest(lines, side=Side):
     """As few of the lines as still show the like."""
-    i, found = check(lines)
+    i, found = check(lines, side)
     lines, kind = lines[:i + 1], found.split(":")[0][:20]
     for k in reversed(range(len(lines))):
         fewer = lines[:k] + lines[k + 1:]
-        left = check(fewer)
+        left = check(fewer, side)
         if left and left[1].split(":")[0][:20] == kind:
             lines = fewer[:left[0] + 1]
     return lines
@@ -243,9 +244,11 @@ TRANSFORMS = ("t.func.grad(lambda v: {f}(v, {b}).sum())({a})", "t.func.vjp({f}, 
 class Maker:
     """Makes a program, a statement at a time, and lets torch run it."""
 
+    side_of = Side
+
     def __init__(self, seed):
         self.random = random.Random(seed)  # noqa: S311
-        self.side = Side(torch)
+        self.side = self.side_of(torch)
         self.lines, self.hooked, self.scaled, self.count = [], set(), set(), 0
 
     def program(self, length):
@@ -308,10 +311,14 @@ class Maker:
         name, x = self.one()
         if name is None:
             return self.leaf()
-        kinds = {"leaf": 6, "unary": 16, "binary": 10, "view": 15, "reduced": 4, "write": 17, "hook": 6, "flags": 3, "backward": 5,
-                 "grad": 6, "region": 7, "transform": 3, "dual": 2}
+        kinds = self.kinds()
         kind = self.random.choices(list(kinds), list(kinds.values()))[0]
         return getattr(self, f"make_{kind}")(name, x)
+
+    def kinds(self):
+        """How often each kind of statement comes."""
+        return {"leaf": 6, "unary": 16, "binary": 10, "view": 15, "reduced": 4, "write": 17, "hook": 6, "flags": 3, "backward": 5,
+                "grad": 6, "region": 7, "transform": 3, "dual": 2}
 
     def make_leaf(self, name, x):
         return self.leaf()
