@@ -174,7 +174,7 @@ def special(xp: Any, name: str) -> Callable[..., Array]:
 
 
 def special_or(xp: Any, name: str, own: Callable[..., Array]) -> Callable[..., Array]:
-    """The same; where it is not installed, own(xp, array)."""
+    """A function of scipy.special; where that is not installed, own(xp, array)."""
     try:
         return special(xp, name)
     except UsageError:

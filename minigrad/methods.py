@@ -37,7 +37,7 @@ class Late:
 
 
 class LateProperty(Late):
-    """The same for a property, which may be assigned to."""
+    """A property that nobody has reached yet, which may be assigned to."""
 
     __slots__ = ()
 

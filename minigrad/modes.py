@@ -32,11 +32,11 @@ class Ahead:
     __slots__ = ()
 
     def takes(self, call: Callable[..., Any]) -> bool:
-        """Whether it has anything to do with this call, ..."""
+        """Whether it has anything to do with this call."""
         return True
 
     def run(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """... which it then runs, itself not asked meanwhile."""
+        """Run a call that it takes, itself not asked meanwhile."""
         raise NotImplementedError
 
     def sees_into(self, call: Callable[..., Any]) -> bool:
@@ -102,7 +102,7 @@ def at_base(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def row_at_base(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) -> Any:
-    """The same for a row, whose outputs get their edges at level 0 afterwards: each must be a base tensor of its own."""
+    """Have the innermost dispatch mode run a row; each output, which gets an edge later, must be a base tensor of its own."""
     out = at_base(op.call, args, params, state)
     if op.outs == 1:
         return _own(out, op, args)

@@ -67,7 +67,7 @@ class Residuals(list[Residual]):
     """Saves, level by level in the order they were made."""
 
     def of(self, level: int) -> Residuals:
-        """Those of one level."""
+        """The saves of one level."""
         return Residuals(r for r in self if r.level == level)
 
     @property

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class State:
     """Everything an op's meaning depends on, besides its arguments."""
 
-    __slots__ = ("__dict__",)
+    __slots__ = ("__dict__",)  # set whole: a State is immutable, and a copy of it is one union of dicts
 
     levels: tuple[Interpreter, ...] = ()
     """The interpreters, bottom first.  Level 0, ordinary autograd, is always below them."""
@@ -39,7 +39,7 @@ class State:
     hooks_disabled: str | None = None
     """The message of `disable_saved_tensors_hooks`, where it is in force. [NOTE disabled-hooks]"""
     watchers: tuple[Watcher, ...] = ()
-    """Those who are told of every op: traces, logs, readers.  Where there are none, ops take their fast path."""
+    """Those who are told of every op.  Where there are none, nor modes, autocast or inference, ops take their fast path."""
     inference: frozenset[Interpreter | None] | None = None
     """In inference mode: the levels that will never save what is made. [NOTE inference-mode]"""
     ahead: tuple[Any, ...] = ()
@@ -57,9 +57,9 @@ class State:
     early_stop: bool | None = None
     """What `set_checkpoint_early_stop` says, where it says anything."""
     remat: str | None = None
-    """The same of `set_checkpoint_remat`."""
+    """What `set_checkpoint_remat` says, where it says anything."""
     checkpoint_debug: bool | None = None
-    """The same of `set_checkpoint_debug_enabled`."""
+    """What `set_checkpoint_debug_enabled` says, where it says anything."""
     group: Run | None = None
     """Inside a `GraphExecGroup`: what all backward runs are one of. [NOTE one-group]"""
     streams: tuple[tuple[Any, Any], ...] = ()
@@ -73,9 +73,9 @@ class State:
     strict_levels: bool = False
     """Whether a tensor that escaped its level is an error for every kind of level."""
     closed: frozenset[Interpreter] = frozenset()
-    """Levels on whose tensors nothing may be computed here, ..."""
+    """Levels on whose tensors nothing may be computed here."""
     closed_by: str = ""
-    """... and who says so."""
+    """Who closed the levels of `closed`."""
     default_dtype: dtypes.dtype = dtypes.float32
     default_device: Device = CPU
     device_streams: tuple[Any, ...] = ()
@@ -85,7 +85,7 @@ class State:
         _set_fields(self, {name: getattr(State, name) for name in State.__annotations__})
 
     def _replace(self, **changes: Any) -> State:
-        """The same state with some fields changed."""
+        """A copy of the state with some fields changed."""
         fields = self.__dict__ | changes
         attended = fields["watchers"] or fields["ahead"] or fields["dispatch_modes"] or fields["inference"]
         new = State.__new__(Attended if attended else State)
@@ -124,7 +124,7 @@ class Watcher:
     __slots__ = ()
 
     def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
-        """`event` happened at the level of `owner`: an op ran on `detail`, a tensor was saved, ..."""
+        """`event` happened at the level of `owner`: an op ran on `detail`, a tensor was saved, and the like."""
 
 
 _STATE: ContextVar[State] = ContextVar("minigrad.state", default=State())  # noqa: B039  it is immutable

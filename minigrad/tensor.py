@@ -58,13 +58,13 @@ class Extra:
     """Of a leaf: the hooks of its AccumulateGrad node."""
     name: str | None = None
     root: Tensor | None = None
-    """Of a view: the tensor that owns the memory, ..."""
+    """Of a view: the tensor that owns the memory."""
     steps: tuple[Callable[[Tensor], Tensor], ...] = ()
-    """... and the ops that lead from it to this view."""
+    """Of a view: the ops that lead from its root to it."""
     views: list[ref[Tensor]] | None = None
-    """Of a tensor that owns its memory: its views, ..."""
+    """Of a tensor that owns its memory: its views."""
     most_views = 16
-    """... and how many may be listed, dead ones too."""
+    """How many views may be listed, dead ones too."""
     role: type | None = None
     """nn.Parameter or nn.Buffer, where it was made as one."""
 

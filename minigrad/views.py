@@ -34,7 +34,7 @@ def link(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:
 
 
 def relate(view: Tensor, of: Tensor, step: Callable[[Tensor], Tensor]) -> None:
-    """The same, without asking."""
+    """Note that `view` is `step(of)`, without asking whether writing one writes the other."""
     root = root_of(of)
     steps = (step,) if root is of else (*extra_of(of).steps, step)
     mine, its = extra_of(view), extra_of(root)

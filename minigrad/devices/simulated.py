@@ -74,7 +74,7 @@ class SimStream(Stream):
             SIM.busy[self] = None
 
     def after(self, work: Callable[[], None]) -> None:
-        """The same of what is not worth waiting for: at once, where nothing comes before it."""
+        """Let something happen that is not worth waiting for: at once, or after all that was asked for before."""
         with _LOCK:
             if self._work:
                 self.ask(work)
@@ -108,7 +108,7 @@ class SimStream(Stream):
 
 
 def _memory(array: Array) -> Array:
-    """The same elements, without keeping a pinned block in use: whoever asks for a copy must see to that."""
+    """The elements of an array, without keeping a pinned block in use: whoever asks for a copy must see to that."""
     block = block_of(array)
     if block is None:
         return array

@@ -79,10 +79,10 @@ class Stream:
         raise NotImplementedError
 
     def enter(self) -> None:
-        """Become the stream on which the kernels of this thread run, ..."""
+        """Become the stream on which the kernels of this thread run."""
 
     def leave(self) -> None:
-        """... and no more."""
+        """Be the stream on which the kernels of this thread run no more."""
 
 
 class stream:  # noqa: N801  torch spells it so

@@ -45,11 +45,11 @@ class Node:
 
     owner: Interpreter | None
     target: Any
-    """Where the first edge leads, None where there is none, ..."""
+    """Where the first edge leads, None where there is none."""
     nr: int
-    """... to which output, ..."""
+    """Which output of the target the first edge leads to."""
     more: tuple[Edge, ...]
-    """... and the other edges."""
+    """All edges but the first."""
     hooks: NodeHooks | None
     number: int
     """Grows with time: consumers have larger numbers than what they consume."""
@@ -62,7 +62,7 @@ class Node:
         raise NotImplementedError
 
     def on_arrays(self, ct: Any) -> list[Any] | None:
-        """The same as arrays, from one or a tensor, where only arrays are below; None where it takes more. [NOTE fast-path]"""
+        """The cotangents for the edges as arrays, where only arrays are below; None where it takes more. [NOTE fast-path]"""
         return None
 
     def release(self) -> None:

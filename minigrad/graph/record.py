@@ -218,7 +218,7 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, stat
 
 
 def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor, state: State) -> Tensor:
-    """The same for two inputs, of which one at least is a tensor that requires grad; the other may be a number."""
+    """Record a row of two inputs, of which one at least is a tensor that requires grad; the other may be a number."""
     a = x.node if type(x) is Tensor and x.owner is owner else None
     b = y.node if type(y) is Tensor and y.owner is owner else None
     node = OpNode()

@@ -38,9 +38,9 @@ class Site:
     node: str
     """The name of the node, torch's: SinBackward0."""
     slot: int
-    """Which of the node's saves it is, ..."""
+    """Which of the node's saves it is."""
     name: str
-    """... and its name in the row: x0, x1, out."""
+    """The name of the save in the row: x0, x1, out."""
 
     def __init__(self, owner: Interpreter | None, node: str, name: str, keeper: Node | None = None, slot: int = 0) -> None:
         self.owner = owner
@@ -79,7 +79,11 @@ class Hooks:
         return False
 
     def save_base(self, base: Tensor, site: Site) -> Any:
-        """What a node of level 0 keeps: anything with `unpack`.  A leaf is packed as it is, all else without its edge."""
+        """What a node of level 0 keeps: anything with `unpack`.  A leaf that requires grad is packed as it is.
+
+        Of all else torch packs the tensor itself, with its edge; here it is an alias without, so that nothing that is
+        saved can own a node. [NOTE layers-remember]
+        """
         return PackedTensor(alias(base), self, site, leaf=base if base.node is LEAF else None)
 
     def save_value(self, value: Tensor, site: Site) -> Any:
@@ -154,7 +158,7 @@ class SavedValue:
 
 
 class SavedBase:
-    """The same at level 0: one storey down is the array, and what it takes to make a base tensor of it again."""
+    """A base tensor kept as it is: its array, the version its memory had, and what it takes to make the tensor again."""
 
     __slots__ = ("array", "kind", "shape", "store", "version")
 

@@ -55,7 +55,7 @@ class Interpreter:
         return self.process(op, (x,), {})
 
     def binary(self, op: Op, x: Tensor, y: Any, state: State) -> Any:
-        """The same for two, or for a wrapper and a python number."""
+        """`process` for two tensors, or for a wrapper and a python number, and no parameters."""
         return self.process(op, (x, y), {})
 
     def process_call(self, call: Call, args: tuple[Any, ...]) -> Any:
@@ -122,5 +122,5 @@ class Interpreter:
         raise NotImplementedError
 
     def renew(self, x: Tensor) -> Callable[..., Tensor]:
-        """The same, but the wrapper is a fresh one: its flags, and no edge."""
+        """A function of new parts that makes a fresh wrapper with the metadata of `x`: its flags, and no edge."""
         raise NotImplementedError

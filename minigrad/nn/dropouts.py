@@ -60,7 +60,7 @@ class AlphaDropout(_Dropout):
 
 
 class FeatureAlphaDropout(_Dropout):
-    """The same of whole channels.  Source: torch.nn.FeatureAlphaDropout."""
+    """Whole channels of what selu tends to, so that mean and variance stay.  Source: torch.nn.FeatureAlphaDropout."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.feature_alpha_dropout(x, self.p, self.training, self.inplace)

@@ -77,7 +77,7 @@ def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False, inplace: bo
 
 
 def feature_alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """The same of whole channels, of (N, C, ..), else UsageError.  Source: torch.nn.functional.feature_alpha_dropout."""
+    """alpha_dropout of whole channels, of (N, C, ..), else UsageError.  Source: torch.nn.functional.feature_alpha_dropout."""
     if not _idle(x, p, training) and x.ndim < 2:
         msg = f"Feature dropout requires at least 2 dimensions in the input, but it has {x.ndim}"
         raise UsageError(msg)

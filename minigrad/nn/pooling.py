@@ -237,14 +237,14 @@ class AdaptiveAvgPool1d(_Adaptive):
 
 
 class AdaptiveAvgPool2d(_Adaptive):
-    """The same, of (N, C, H, W).  Source: torch.nn.AdaptiveAvgPool2d."""
+    """The mean of each of output_size windows of (N, C, H, W).  Source: torch.nn.AdaptiveAvgPool2d."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(x, self.output_size)
 
 
 class AdaptiveAvgPool3d(_Adaptive):
-    """The same, of (N, C, D, H, W).  Source: torch.nn.AdaptiveAvgPool3d."""
+    """The mean of each of output_size windows of (N, C, D, H, W).  Source: torch.nn.AdaptiveAvgPool3d."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(x, self.output_size)
@@ -264,14 +264,14 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
-    """The same, of (N, C, H, W).  Source: torch.nn.AdaptiveMaxPool2d."""
+    """The largest element of each of output_size windows of (N, C, H, W).  Source: torch.nn.AdaptiveMaxPool2d."""
 
     def forward(self, x: Tensor) -> Any:
         return F.adaptive_max_pool2d(x, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
-    """The same, of (N, C, D, H, W).  Source: torch.nn.AdaptiveMaxPool3d."""
+    """The largest element of each of output_size windows of (N, C, D, H, W).  Source: torch.nn.AdaptiveMaxPool3d."""
 
     def forward(self, x: Tensor) -> Any:
         return F.adaptive_max_pool3d(x, self.output_size, self.return_indices)

@@ -183,7 +183,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
 def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *,
                                       distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
                                       swap: bool = False, reduction: str = "mean") -> Tensor:
-    """The same with another distance.  Source: torch.nn.functional.triplet_margin_with_distance_loss."""
+    """triplet_margin_loss with another distance.  Source: torch.nn.functional.triplet_margin_with_distance_loss."""
     if margin <= 0:
         msg = f"margin must be greater than 0, got {margin}"
         raise ValueError(msg)

@@ -90,7 +90,7 @@ def where(condition: Tensor, x: Any, y: Any) -> Tensor:
 
 
 def where_of(x: Tensor, condition: Tensor, other: Any) -> Tensor:
-    """The same as a method: x where the condition holds, else `other`.  Source: torch.Tensor.where."""
+    """x where the condition holds, else `other`.  Source: torch.Tensor.where."""
     return where(condition, x, other)
 
 

@@ -70,7 +70,7 @@ def polygamma(n: int, x: Tensor) -> Tensor:
 
 
 def polygamma_of(x: Tensor, n: int) -> Tensor:
-    """The same as a method.  Source: torch.Tensor.polygamma."""
+    """The n-th derivative of digamma.  Source: torch.Tensor.polygamma."""
     return polygamma(n, x)
 
 

@@ -147,7 +147,7 @@ def substituted(xp: Any, lu: Array, pivots: Array, b: Array, *, adjoint: bool) -
 
 
 def _one_by_one(xp: Any, getrs: Callable[..., Any], lu: Array, pivots: Array, b: Array, trans: int) -> Array:
-    """The same by LAPACK, which divides by zero without a word."""
+    """The solution by LAPACK, a matrix at a time; ValueError for a singular one, which LAPACK divides by zero."""
     if not xp.diagonal(lu, axis1=-2, axis2=-1).all():
         msg = "Singular matrix"
         raise ValueError(msg)

@@ -115,12 +115,12 @@ def grid_sampler(x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode:
 
 
 def grid_sampler_2d(x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """The same, of (N, C, H, W).  Source: torch.grid_sampler_2d."""
+    """grid_sampler, of (N, C, H, W).  Source: torch.grid_sampler_2d."""
     return grid_sampler(x, grid, interpolation_mode, padding_mode, align_corners)
 
 
 def grid_sampler_3d(x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """The same, of (N, C, D, H, W).  Source: torch.grid_sampler_3d."""
+    """grid_sampler, of (N, C, D, H, W).  Source: torch.grid_sampler_3d."""
     return grid_sampler(x, grid, interpolation_mode, padding_mode, align_corners)
 
 

@@ -78,7 +78,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, d
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device: str | Device | None = None) -> Tensor:
-    """The same of the upper triangle.  Source: torch.triu_indices."""
+    """The indices (2, n) of the upper triangle of a matrix of so many rows and columns.  Source: torch.triu_indices."""
     return _triangle(triu, row, col, offset, dtype, device)
 
 

@@ -157,7 +157,7 @@ def detach_(x: Tensor) -> Tensor:
 
 
 def snapshot(x: Tensor) -> Tensor:
-    """The same layers with the same edges around a copy of the data, for rules that read what is overwritten."""
+    """The layers of `x` with their edges around a copy of its data, for rules that read what is overwritten."""
     found, rebuild = peel(x, edges=True)
     return rebuild(iter([clone(base.detach()) for base in found]))
 

@@ -1,6 +1,6 @@
 """Joining tensors, and taking them apart into views.
 
-Source: torch.cat, torch.stack, torch.split, ...
+Source: torch.cat, torch.stack, torch.split and others beside them.
 """
 
 from __future__ import annotations

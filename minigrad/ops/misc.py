@@ -203,7 +203,7 @@ def type_(x: Tensor, dtype: Any = None) -> Any:
 
 # ---------------------------------------------------------------- data
 def get_data(x: Tensor) -> Tensor:
-    """The same memory without a graph; unlike torch's, a write to it is one that version checks see.
+    """The memory of `x` without a graph; unlike torch's, a write to it is one that version checks see.
 
     Source: torch.Tensor.data.
     """

@@ -33,13 +33,13 @@ class Layout(NamedTuple):
     """How a normalization looks at its input."""
 
     view: Shape
-    """x, as the moments are taken of it, ..."""
+    """The shape of x as the moments are taken of it."""
     dims: Shape
-    """... over these dimensions of the view."""
+    """The dimensions of the view that the moments are taken over."""
     own: Shape
-    """The shape of weight and bias, ..."""
+    """The shape of weight and bias."""
     affine: Shape
-    """... and the one that they broadcast to x in."""
+    """The shape in which weight and bias broadcast to x."""
 
     @property
     def kept(self) -> Shape:

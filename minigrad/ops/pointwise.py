@@ -53,7 +53,7 @@ def pointwise(name: str, kernel: Any, derivative: Callable[[Tensor], Tensor], **
 
 
 def quotient(name: str, kernel: Any, divisor: Callable[[Tensor], Tensor], **options: Any) -> OpFunction:
-    """The same where the derivative is 1 / divisor(x0): dividing is one pass, multiplying by a reciprocal two."""
+    """A row of one number whose derivative is 1 / divisor(x0): dividing is one pass, multiplying by a reciprocal two."""
     return row(name, kernel, arity=1, promote="float", saves=("x0",), batch=elementwise, elementwise=True,
                vjp=(lambda ct, x0: ct / conj(divisor(x0)),), jvp=(lambda dx, x0: dx / divisor(x0),), **options)
 

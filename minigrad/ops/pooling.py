@@ -215,12 +215,12 @@ def adaptive_max_pool2d(x: Tensor, output_size: Any, return_indices: bool = Fals
 
 
 def adaptive_max_pool3d(x: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The same, of (N, C, D, H, W).  Source: torch.nn.functional.adaptive_max_pool3d."""
+    """The largest element of each of output_size windows of volumes.  Source: torch.nn.functional.adaptive_max_pool3d."""
     return _adaptive_max(x, output_size, return_indices, 3)
 
 
 def adaptive_max_pool1d(x: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The same, of (N, C, L).  Source: torch.nn.functional.adaptive_max_pool1d."""
+    """The largest element of each of output_size windows of (N, C, L).  Source: torch.nn.functional.adaptive_max_pool1d."""
     ((_, out),) = _outputs("adaptive_max_pool1d", x, output_size, 1)
     return _by_two(lambda x: _adaptive_max(x, (1, out), return_indices, 2), x)
 
@@ -246,13 +246,13 @@ def avg_pool2d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0
 
 def avg_pool3d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
-    """The same, of (N, C, D, H, W).  Source: torch.nn.functional.avg_pool3d."""
+    """The mean over each window of (N, C, D, H, W), padding counted or not.  Source: torch.nn.functional.avg_pool3d."""
     return _avg_pool(x, 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def avg_pool1d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True) -> Tensor:
-    """The same, of (N, C, L).  Source: torch.nn.functional.avg_pool1d."""
+    """The mean over each window of (N, C, L), padding counted or not.  Source: torch.nn.functional.avg_pool1d."""
     _window("avg_pool1d", x, 1, kernel_size, stride, padding, 1, ceil_mode)
     size, steps = _beside("kernel_size", kernel_size, 1), _beside("stride", stride, 1)
     around = _beside("padding", padding, 0)
@@ -273,12 +273,12 @@ def adaptive_avg_pool2d(x: Tensor, output_size: Any) -> Tensor:
 
 
 def adaptive_avg_pool3d(x: Tensor, output_size: Any) -> Tensor:
-    """The same, of (N, C, D, H, W).  Source: torch.nn.functional.adaptive_avg_pool3d."""
+    """The mean of each of output_size windows of (N, C, D, H, W).  Source: torch.nn.functional.adaptive_avg_pool3d."""
     return _adaptive_avg(x, output_size, 3)
 
 
 def adaptive_avg_pool1d(x: Tensor, output_size: Any) -> Tensor:
-    """The same, of (N, C, L).  Source: torch.nn.functional.adaptive_avg_pool1d."""
+    """The mean of each of output_size windows of (N, C, L).  Source: torch.nn.functional.adaptive_avg_pool1d."""
     ((_, out),) = _outputs("adaptive_avg_pool1d", x, output_size, 1)
     return _by_two(lambda x: _adaptive_avg(x, (1, out), 2), x)  # type: ignore[no-any-return]
 

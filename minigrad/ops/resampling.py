@@ -86,7 +86,7 @@ resample: OpFunction = row("upsample", _kernel, jvp="linear", batch=_batch,
 
 pool: OpFunction = row("avg_pool", _kernel, jvp="linear", batch=_batch, saves=("x0",),
                        vjp=(lambda ct, x0, taps: resample(ct, taps=_back(taps)),))
-"""The same, for those that keep their input, as torch does for its shape."""
+"""`resample` for those that keep their input, as torch does for its shape."""
 
 
 # ---------------------------------------------------------------- means over windows

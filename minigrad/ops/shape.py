@@ -154,7 +154,7 @@ detach_row: OpFunction = row("detach", lambda xp, x0: x0, view=True, vjp=None, j
 
 
 def detach(x: Tensor) -> Tensor:
-    """The same data with no gradient at any level.  Source: torch.Tensor.detach."""
+    """The data of `x` with no gradient at any level.  Source: torch.Tensor.detach."""
     return alias(x) if x.owner is None and not watched else detach_row(x)
 
 
@@ -256,7 +256,7 @@ def expand(x: Tensor, *extents: Any, size: Sequence[int] | None = None) -> Tenso
 
 
 def widened(x: Tensor, *extents: Any) -> Tensor:
-    """The same inside an op, which needs no view where the shape stays."""
+    """`expand` inside an op, which needs no view where the shape stays."""
     wanted = varargs(extents)
     return x if wanted == x.shape else expand(x, wanted)
 
@@ -322,7 +322,7 @@ restore_row: OpFunction = row(
 
 
 def restore(ct: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    """The same, expanded to the shape it had."""
+    """What a reduction over `dims` gave, expanded to the shape that it was taken of."""
     if _as_it_is(dims, keepdim):
         return _expand(ct, shape=shape)  # type: ignore[no-any-return]
     return restore_row(ct, shape=shape, dims=dims)  # type: ignore[no-any-return]

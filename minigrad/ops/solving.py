@@ -59,7 +59,7 @@ def matrices(name: str, x: Tensor) -> Tensor:
 
 
 def squares(name: str, x: Tensor) -> Tensor:
-    """The same, of square ones."""
+    """`x`, which is to hold square matrices of floats or complex numbers."""
     matrices(name, x)
     if x.shape[-1] != x.shape[-2]:
         msg = f"{name}: A must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"

@@ -49,7 +49,7 @@ def own_erf(xp: Any, x: Array) -> Array:
 
 
 def own_erfc(xp: Any, x: Array) -> Array:
-    """The same of its complement."""
+    """The complement of the error function without scipy, in float64."""
     return _by_size(xp, x, lambda y: 1 - _small(y), lambda y, tail: xp.where(y < 0, 2 - tail, tail))
 
 

@@ -238,7 +238,7 @@ def resize_(x: Tensor, *size: Any) -> Tensor:
 
 
 def resize_as_(x: Tensor, other: Tensor) -> Tensor:
-    """The same, of the shape of another tensor.  Source: torch.Tensor.resize_as_."""
+    """resize_ to the shape of another tensor.  Source: torch.Tensor.resize_as_."""
     return resize_(x, other.shape)
 
 
@@ -251,7 +251,7 @@ def empty_strided(size: Sequence[int], stride: Sequence[int], *, dtype: dtype | 
 
 def new_empty_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], *, requires_grad: bool = False,
                       **options: Any) -> Tensor:
-    """The same, like `x`; a batch where `x` is one.  Source: torch.Tensor.new_empty_strided."""
+    """empty_strided like `x`; a batch where `x` is one.  Source: torch.Tensor.new_empty_strided."""
     return as_leaf(_strided(new_zeros(x, _extent(size, stride), **options), size, stride), requires_grad)
 
 

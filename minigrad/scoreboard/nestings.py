@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- bodies: from three numbers to three numbers
 def data(torch: Any, device: str, *shape: int) -> Any:
-    """The same numbers in any library."""
+    """A tensor of that shape, with numbers that are the same in any library."""
     numbers = [((7 * i) % 11) / 6 - 0.8 for i in range(1, prod(shape) + 1)]
     return torch.tensor(numbers, dtype=torch.float64, device=device).reshape(shape)
 

@@ -123,7 +123,7 @@ def requires_grad_survives(torch: Any, device: str) -> Any:
 
 
 def create_graph(torch: Any, device: str) -> Any:
-    """The same second derivative by ordinary autograd alone."""
+    """The second derivative of g by ordinary autograd alone."""
     x = number(torch, 5.0, device).requires_grad_()
     gx, = torch.autograd.grad(checkpointed(torch, f)(x), x, create_graph=True)
     return torch.autograd.grad(gx, x)[0]
@@ -135,7 +135,7 @@ def sandwich(torch: Any, device: str) -> Any:
 
 
 def backward_inside(torch: Any, device: str) -> Any:
-    """The same with ordinary autograd inside the region."""
+    """A region that differentiates f by ordinary autograd, and is differentiated itself: all of it runs again."""
     x = number(torch, 5.0, device).requires_grad_()
     g = checkpointed(torch, lambda x: torch.autograd.grad(f(x), x, create_graph=True)[0])
     return torch.autograd.grad(g(x), x)[0]

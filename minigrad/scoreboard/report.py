@@ -149,7 +149,7 @@ def as_text(found: Board) -> str:
 
 
 def as_json(found: Board) -> str:
-    """The same as JSON."""
+    """The scoreboard as JSON."""
     from json import dumps  # noqa: PLC0415
 
     programs = [{

@@ -255,7 +255,7 @@ def peel(x: torch.Tensor, bases: list[torch.Tensor], *, edges: bool) -> Layers:
 
 
 def peel_saved(x: torch.Tensor, bases: list[torch.Tensor]) -> Layers:
-    """The same for a tensor that a level saves now: that level's own edge is torch's business."""
+    """Take off all layers of a tensor that a level saves now: that level's own edge is torch's business."""
     layers = peel(unwrapped(x), bases, edges=True)
     return Layers([Outermost(x), *layers._layers])
 

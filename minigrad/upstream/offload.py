@@ -38,7 +38,7 @@ class Same:
 
 
 class Copied:
-    """A tensor that is copied on its own: a sparse one, a subclass, ..."""
+    """A tensor that is copied on its own: a sparse one, a subclass and the like."""
 
     __slots__ = ("_device", "_host", "_pinned")
 

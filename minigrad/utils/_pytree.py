@@ -59,5 +59,5 @@ def _at_leaves(spec: Any, other: Any) -> list[Any]:
 
 
 def tree_map_only(kind: type | tuple[type, ...], func: Callable[[Any], Any], tree_: Any) -> Any:
-    """The same, where leaves that are not of that kind stay as they are.  Source: torch.utils._pytree.tree_map_only."""
+    """The nest with func applied to leaves of that kind, others as they are.  Source: torch.utils._pytree.tree_map_only."""
     return tree.map(lambda x: func(x) if isinstance(x, kind) else x, tree_)

@@ -656,6 +656,32 @@ def pack_gets_the_leaf_itself_and_outputs_detached(t):
     return seen
 
 
+def _keeping_leaves(t):
+    """The gradient where hooks keep leaves as they are and put all else away, and what was put away: its node, if it shows one."""
+    away, x = [], scalar(t, requires_grad=True)
+
+    def pack(v):
+        if v.is_leaf:
+            return v
+        away.append(v.grad_fn.name())
+        return v.tolist()
+
+    with t.autograd.graph.saved_tensors_hooks(pack, lambda p: p if isinstance(p, t.Tensor) else t.tensor(p, dtype=t.float64)):
+        y = (x.exp() * x).sin()
+    y.backward()
+    return x.grad, away
+
+
+@program
+def hooks_that_keep_leaves_as_they_are(t):
+    return _keeping_leaves(t)[0]
+
+
+@program
+def what_hooks_that_keep_leaves_put_away(t):
+    return _keeping_leaves(t)[1]
+
+
 @program
 def hooks_of_constants_and_numbers(t):
     log, x, c = [], vec(t, requires_grad=True), vec(t)

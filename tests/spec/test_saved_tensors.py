@@ -228,6 +228,14 @@ def test_at_level_0_a_leaf_is_handed_over_as_itself_and_an_output_without_edge()
     assert seen[2].grad_fn is None and not seen[2].requires_grad
 
 
+def test_at_level_0_all_that_a_hook_is_handed_is_a_leaf():
+    """[NOTE layers-remember] H2.  In torch the leaf alone: what it hands over has its edge."""
+    x, seen = t(2.0, requires_grad=True), []
+    with saved_tensors_hooks(lambda s: seen.append((s.is_leaf, s.grad_fn)) or s, lambda s: s):
+        mg.sin(mg.exp(x) * x)
+    assert seen == [(True, None)] * 4
+
+
 def test_hooks_run_below_every_level_with_nothing_recorded():
     """[NOTE layers-remember]  They are the identity to every derivative."""
     seen = []
