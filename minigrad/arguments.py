@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import tree
 from .errors import UsageError
-from .state import show
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def tensors(leaves: Sequence[Any], what: str) -> None:
     """Raise UsageError unless all are tensors."""
     for x in leaves:
         if not isinstance(x, Tensor):
-            msg = f"{what}: Expected tensors, got unsupported type {type(x).__name__}. [level stack: {show()}]"
+            msg = f"{what}: Expected tensors, got unsupported type {type(x).__name__}."
             raise UsageError(msg)
 
 
@@ -194,5 +193,5 @@ def scalar(out: Any, what: str) -> None:
         raise UsageError(msg)
     if out.shape != ():
         msg = (f"{what}: Expected f(*args) to return a scalar Tensor, got tensor with {len(out.shape)} dims. Maybe you wanted "
-               f"to use the vjp or jacrev APIs instead? [level stack: {show()}]")
+               f"to use the vjp or jacrev APIs instead?")
         raise UsageError(msg)

@@ -13,7 +13,7 @@ from .errors import LevelError, UsageError
 from .modes import at_base
 from .ops.creation import tensor
 from .ops.shape import clone, detach
-from .state import current, show, tell
+from .state import current, tell
 from .tensor import LEAF, extra_of, next_number
 from .views import strides_of
 
@@ -31,7 +31,7 @@ def base(x: Tensor, what: str) -> Tensor:
     """The tensor at the bottom, where python may look at it."""
     while x.owner is not None:
         if not x.owner.readable:
-            msg = (f"vmap: It looks like you're calling .{what}() on a Tensor of {x.owner} ({show()}). It holds a batch, and "
+            msg = (f"vmap: It looks like you're calling .{what}() on a Tensor of {x.owner}. It holds a batch, and "
                    "python can look at one value only: use tensor operations (where, clamp, ...) instead.")
             raise LevelError(msg)
         x = x.value

@@ -8,9 +8,22 @@ __all__ = ["CheckpointError", "InternalError", "LevelError", "MinigradError", "R
 
 
 class MinigradError(RuntimeError):
-    """The base of all errors that minigrad raises about its own rules."""
+    """The base of all errors that minigrad raises about its own rules: the text ends in the level stack where it was made.
+
+    A text that shows a stack itself, because another one matters, is left as it is. [NOTE the-stack-is-shown]
+    """
 
     refusal = False
+
+    def __init__(self, *args: object) -> None:
+        from .state import show  # noqa: PLC0415  whose devices have errors
+
+        super().__init__(*args)
+        self.stack = show()
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if "[level stack: " in text else f"{text} [level stack: {self.stack}]"
 
 
 class UsageError(MinigradError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
-from .state import State, current, show
+from .state import State, current
 from .storage import Kind, kind_of, new_storage
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def saving(kind: Kind) -> None:
         msg = ("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
                "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
                "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`. "
-               f"[level stack: {show()}] [NOTE inference-mode]")
+               "[NOTE inference-mode]")
         raise UsageError(msg)
 
 
@@ -64,7 +64,7 @@ def writing(kind: Kind) -> None:
     """Raise UsageError outside inference mode."""
     if kind.inference is not None and current().inference is None:
         msg = ("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
-               f"tensor before doing inplace update. [level stack: {show()}] [NOTE inference-mode]")
+               "tensor before doing inplace update. [NOTE inference-mode]")
         raise UsageError(msg)
 
 

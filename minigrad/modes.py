@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
-from .state import State, current, show, underneath, using, watched
+from .state import State, current, underneath, using, watched
 from .subclass import SEEN, ask, classes
 from .tensor import Tensor, alias
 
@@ -119,5 +119,5 @@ def _own(out: Any, op: Op, args: tuple[Any, ...]) -> Tensor:
 
 def _no_tensor(out: Any, op: Op) -> UsageError:
     return UsageError(f"a dispatch mode returned {out!r} for {op.name}: it must return what the op would, "
-                      f"{op.outs or 'several'} tensor{'s' * (op.outs != 1)} that no level owns. [level stack: {show()}] "
+                      f"{op.outs or 'several'} tensor{'s' * (op.outs != 1)} that no level owns. "
                       "[NOTE dispatch-modes]")

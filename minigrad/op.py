@@ -29,7 +29,7 @@ from .graph.plan import Plans
 from .graph.record import record, record_binary, record_unary
 from .inference import retyped
 from .modes import meet, row_at_base
-from .state import State, below, current, show, tell, using, watched
+from .state import State, below, current, tell, using, watched
 from .subclass import ask, classes
 from .tensor import Tensor, base_tensor, fresh, storage_of
 from .views import link
@@ -326,7 +326,7 @@ def revive(x: Tensor, state: State) -> Tensor:
                    "would not be differentiated or batched. Pass the tensor as an argument. [NOTE custom-function]")
             raise Refusal(msg)
         if state.strict_levels:
-            msg = (f"a tensor of {x.owner} was used after its level has gone (now {show(state)}). Return it from the "
+            msg = (f"a tensor of {x.owner} was used after its level has gone. Return it from the "
                    "transformed function instead. [NOTE escaped-tensor]")
             raise LevelError(msg)
         x = x.owner.escaped(x)
@@ -394,7 +394,7 @@ def _common_device(op: Op, args: tuple[Any, ...]) -> Device:
                 first = x
             elif x.device is not first.device and (x.value.shape or x.device.kind != "cpu"):
                 msg = (f"{op.name}: Expected all tensors to be on the same device, but found at least two devices, "
-                       f"{first.device} and {x.device}! Move one with Tensor.to(). [level stack: {show()}]")
+                       f"{first.device} and {x.device}! Move one with Tensor.to().")
                 raise UsageError(msg)
     if first is None:
         msg = f"{op.name}(): expected a Tensor, but got {', '.join(type(x).__name__ for x in args) or 'no argument'}."
@@ -459,5 +459,5 @@ def mismatch(op: Op, args: tuple[Any, ...], error: Exception) -> UsageError:
             if a[-k] != b[-k] and 1 not in (a[-k], b[-k]):
                 return UsageError(
                     f"The size of tensor a ({a[-k]}) must match the size of tensor b ({b[-k]}) at non-singleton dimension "
-                    f"{max(len(a), len(b)) - k} ({op.name} of {list(a)} and {list(b)}). [level stack: {show()}]")
-    return UsageError(f"{op.name}: {error} (found {', '.join(map(str, map(list, shapes)))}). [level stack: {show()}]")
+                    f"{max(len(a), len(b)) - k} ({op.name} of {list(a)} and {list(b)}).")
+    return UsageError(f"{op.name}: {error} (found {', '.join(map(str, map(list, shapes)))}).")

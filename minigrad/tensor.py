@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from .backend import address
 from .errors import UsageError
 from .inference import mark
-from .state import current, show, tell, watched
+from .state import current, tell, watched
 from .storage import Storage, counted_storage, kind_of, modified, new_storage
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Tensor:
         levels = current().levels
         if self.owner is not None or (levels and not all(me.by_hand for me in levels)):
             msg = ("You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
-                   f"inside of a function being transformed ({show()}). A transform says itself what it differentiates: pass "
+                   "inside of a function being transformed. A transform says itself what it differentiates: pass "
                    "the tensor to minigrad.func.grad or vjp instead.")
             raise UsageError(msg)
         if requires_grad == (self.node is not None):

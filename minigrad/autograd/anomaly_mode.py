@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..scope import Scope
-from ..state import State, Watcher, current, show
+from ..state import State, Watcher, current
 from ..tensor import Tensor, bases
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _look(node: Node, grads: list[Any]) -> None:
     for nr, grad in enumerate(grads):
         if isinstance(grad, Tensor) and grad.dtype.differentiable and any(map(_has_nan, bases(grad))):
             _report(node)
-            msg = f"Function '{node.name()}' returned nan values in its {nr}th output. [level stack: {show()}]"
+            msg = f"Function '{node.name()}' returned nan values in its {nr}th output."
             raise UsageError(msg)
 
 

@@ -15,7 +15,7 @@ from ..interpreters.jvp import JvpInterpreter
 from ..op import revive
 from ..ops.rearrange import view_as
 from ..scope import Scope
-from ..state import State, current, show, using
+from ..state import State, current, using
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,12 +77,11 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """
     levels = _levels()
     if not levels:
-        msg = f"exit_dual_level(): no dual level has been entered. [level stack: {show()}]"
+        msg = "exit_dual_level(): no dual level has been entered."
         raise UsageError(msg)
     me = levels[-1]
     if (level is not None and level != len(levels) - 1) or current().levels[-1] is not me or me.scope is None:
-        msg = ("Trying to exit a forward AD level that was not the last one that was created. This is not supported. "
-               f"[level stack: {show()}]")
+        msg = "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         raise UsageError(msg)
     scope, me.scope = me.scope, None
     scope.__exit__(None, None, None)
@@ -126,11 +125,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     number = _levels().index(me)
     if primal.owner is me:
         msg = ("Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
-               f"{number} is not supported. [level stack: {show()}]")
+               f"{number} is not supported.")
         raise UsageError(msg)
     if tangent.owner is me:
-        msg = (f"Setting a forward grad that itself has a forward gradient at the same level {number} is not supported. "
-               f"[level stack: {show()}]")
+        msg = (f"Setting a forward grad that itself has a forward gradient at the same level {number} is not supported.")
         raise UsageError(msg)
     if primal.shape != tangent.shape:
         msg = ("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
@@ -160,7 +158,7 @@ def _level(number: int | None) -> DualInterpreter | None:
     if number is None:
         return levels[-1] if levels else None
     if not 0 <= number < len(levels):
-        msg = f"there is no dual level {number}. [level stack: {show()}]"
+        msg = f"there is no dual level {number}."
         raise UsageError(msg)
     return levels[number]
 
@@ -171,7 +169,7 @@ def _under(me: Interpreter, x: Tensor, what: str) -> Tensor:
     x = revive(x, state)
     if x.owner is not None and state.levels.index(x.owner) > state.levels.index(me):
         msg = (f"{what}: the tensor belongs to {x.owner}, which was entered after {me}: what it remembers would be lost. Enter "
-               f"a dual level inside, or do this outside. [level stack: {show()}] [NOTE dual-levels]")
+               f"a dual level inside, or do this outside. [NOTE dual-levels]")
         raise Refusal(msg)
     return x
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..ops.shape import clone
-from ..state import current, show
+from ..state import current
 from ..tensor import Tensor
 from ..tree import leaves_of
 from .function_call import DOCS, Call, VmapInfo
@@ -153,7 +153,7 @@ class Once(Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         msg = ("trying to differentiate twice a function that was marked with @once_differentiable. Without the mark its "
-               f"backward is recorded; of checkpoint, with use_reentrant=False. [level stack: {show()}]")
+               "backward is recorded; of checkpoint, with use_reentrant=False.")
         raise UsageError(msg)
 
     @staticmethod

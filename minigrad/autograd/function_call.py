@@ -25,7 +25,7 @@ from ..ops.batching import to_front
 from ..ops.creation import zeros_like
 from ..ops.inplace import promote
 from ..ops.shape import moveaxis, sum_to
-from ..state import current, level, show, using
+from ..state import current, level, using
 from ..subclass import bare
 from ..tensor import Tensor, wrapper
 from .combined import Noted
@@ -78,7 +78,7 @@ class Call:
             return self._noted(args)
         if self.setup_context is None:
             msg = ("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
-                   f"override the setup_context staticmethod, and {self.name} does not. {DOCS} [level stack: {show()}]")
+                   f"override the setup_context staticmethod, and {self.name} does not. {DOCS}")
             raise Refusal(msg)
         return max(owners, key=state.levels.index).process_call(self, args)
 

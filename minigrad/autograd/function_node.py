@@ -23,7 +23,7 @@ from ..graph.saved import save
 from ..lines import warn
 from ..ops.creation import zeros
 from ..ops.inplace import promote, relink
-from ..state import current, show, tell
+from ..state import current, tell
 from ..tensor import LEAF, Tensor, alias, bottom, edge, next_number, storage_of, wrapper
 from ..views import link
 from .engine import below
@@ -186,7 +186,7 @@ class FunctionNode(Node):
         root = y if y.extra is None or y.extra.root is None else y.extra.root
         if root.node is LEAF:
             what = "a leaf Variable that requires grad" if root is y else "a view of a leaf Variable that requires grad"
-            msg = f"{what} has been used in an in-place operation ({self.call.name}). [level stack: {show()}]"
+            msg = f"{what} has been used in an in-place operation ({self.call.name})."
             raise UsageError(msg)
         relink(self.owner, y, alias(y, node, nr) if self.owner is None else wrapper(self.owner, y.value, node, nr), state)
         return y

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Refusal, UsageError
 from ..graph.edge import GradientEdge, end_of
 from ..ops.creation import zeros_like
-from ..state import State, current, show
+from ..state import State, current
 from ..tensor import LEAF, Tensor, alias, next_number, wrapper
 from . import engine
 from .roots import mismatched, roots
@@ -47,11 +47,11 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
     for x in xs:
         if x.owner is not owner or x.node is None:
             msg = (f"One of the differentiated Tensors does not require grad: {x!r} is differentiated at "
-                   f"{owner or 'level 0'}. [level stack: {show()}]")
+                   f"{owner or 'level 0'}.")
             raise UsageError(msg)
         if fixed and end_of(x)[0] in fixed:
             msg = (f"{x!r} is an input and also a tangent: the derivative of its gradient cannot tell them apart. Give a clone "
-                   f"to make_dual or jvp. [level stack: {show()}] [NOTE gradients-of-duals]")
+                   f"to make_dual or jvp. [NOTE gradients-of-duals]")
             raise Refusal(msg)
     starts = roots(ys, cts, "autograd.grad")
     if along:
@@ -62,7 +62,7 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
 def unused(x: Any) -> UsageError:
     """The error of an input that has no gradient."""
     return UsageError("One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-                      f"this is the desired behavior. It is {x!r}. [level stack: {show()}]")
+                      f"this is the desired behavior. It is {x!r}.")
 
 
 def zeros_for(x: Any, *, create_graph: bool) -> Tensor:
@@ -99,7 +99,7 @@ def _no_hooks(todo: list[Any], fixed: frozenset[Any]) -> None:
         if _hooked(target):
             what = "a leaf" if isinstance(target, Tensor) else target.name()
             msg = (f"the gradient of a dual goes through a hook of {what}, which sees one thing at a time: use func.grad "
-                   f"inside the dual level. [level stack: {show()}] [NOTE gradients-of-duals]")
+                   f"inside the dual level. [NOTE gradients-of-duals]")
             raise Refusal(msg)
         todo += () if isinstance(target, Tensor) else [further for further, _ in target.edges]
 
@@ -130,6 +130,6 @@ def owner_of(outputs: Sequence[Tensor], what: str) -> Interpreter | None:
     owners = {y.owner for y in outputs}
     if len(owners) != 1:
         found = ", ".join(str(o or "level 0") for o in owners)
-        msg = f"{what}: the outputs belong to {found}, and gradients are taken at one grad level. [level stack: {show()}]"
+        msg = f"{what}: the outputs belong to {found}, and gradients are taken at one grad level."
         raise UsageError(msg)
     return owners.pop()

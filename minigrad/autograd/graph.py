@@ -14,7 +14,6 @@ from ..graph.node import Node
 from ..graph.saved import Hooks, UserHooks
 from ..offload import Offload
 from ..scope import Scope
-from ..state import State, show
 from ..streamed import offloading
 from ..tensor import Tensor, bottom, written
 from .hooks import register_multi_grad_hook
@@ -22,6 +21,8 @@ from .mutation import allow_mutation_on_saved_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ..state import State
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
            "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
@@ -106,7 +107,7 @@ class disable_saved_tensors_hooks(Scope):  # noqa: N801  torch spells it so
     def inside(self, outside: State) -> State:
         if outside.hooks is not None:
             msg = (f"saved tensor hooks cannot be disabled while some are in force ({self.message!r}): leave their context "
-                   f"first. [level stack: {show()}]")
+                   f"first.")
             raise UsageError(msg)
         return outside._replace(hooks_disabled=self.message)
 

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, ref
 
 from ..errors import Refusal, UsageError
 from ..graph.node import RemovableHandle, hooks_of
-from ..state import current, show
+from ..state import current
 from ..tensor import Tensor, edge, extra_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _edge(x: Tensor) -> tuple[Any, int]:
     target, nr = edge(x)
     if target is None:
         msg = (f"a tensor of {x.owner} has no edge of its own, but its parts have: register it on the tensor that went into "
-               f"the level. [level stack: {show()}] [NOTE level-zero]")
+               f"the level. [NOTE level-zero]")
         raise Refusal(msg)
     return target, nr
 

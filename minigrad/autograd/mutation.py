@@ -31,7 +31,7 @@ class allow_mutation_on_saved_tensors(Scope):  # noqa: N801  torch spells it so
 
     def inside(self, outside: State) -> State:
         if any(isinstance(mode, CopyBeforeWrite) for mode in outside.dispatch_modes):
-            msg = f"allow_mutation_on_saved_tensors contexts cannot be nested. [level stack: {show()}]"
+            msg = "allow_mutation_on_saved_tensors contexts cannot be nested."
             raise UsageError(msg)
         self._mode = mode = CopyBeforeWrite()
         return outside._replace(hooks=Keeping(mode, outside.hooks), dispatch_modes=(*outside.dispatch_modes, mode))

@@ -11,7 +11,6 @@ from ..errors import UsageError
 from ..graph.edge import GradientEdge, end_of
 from ..lines import warn
 from ..ops.creation import ones, ones_like
-from ..state import show
 from ..subclass import bare
 from .engine import below
 
@@ -38,7 +37,7 @@ def _root(i: int, output: End, ct: Tensor | None, what: str) -> tuple[Any, int, 
     ct = ct if ct is None else bare(ct)
     if target is None:
         msg = (f"element {i} of tensors does not require grad and does not have a grad_fn: {what} was asked for the gradient "
-               f"of {output!r}. [level stack: {show()}]")
+               f"of {output!r}.")
         raise UsageError(msg)
     shape, kind = (output.meta or (None, None)) if isinstance(output, GradientEdge) else (output.shape, output.kind)
     if shape is None or kind is None:

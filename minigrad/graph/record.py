@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..state import State, current, show, tell, watched
+from ..state import State, current, tell, watched
 from ..tensor import LEAF, Tensor, alias, next_number, wrapper
 from .bare import on_arrays
 from .node import Node
@@ -137,8 +137,7 @@ def already_freed(name: str) -> UsageError:
     return UsageError(
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
         f"freed), here those of {name}. Saved intermediate values of the graph are freed when you call .backward() or "
-        "autograd.grad(). Specify retain_graph=True in the first call if you need to backward through the graph again. "
-        f"[level stack: {show()}]")
+        "autograd.grad(). Specify retain_graph=True in the first call if you need to backward through the graph again.")
 
 
 def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any, params: dict[str, Any],

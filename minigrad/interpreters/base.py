@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..state import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,7 +77,7 @@ class Interpreter:
     def primal(self, x: Tensor) -> Tensor:
         """The tensor in whose graph a wrapper of this level, which has none, is differentiated."""
         msg = (f"autograd: a tensor belongs to {self}, and gradients are taken at one grad level: call it outside of "
-               f"{self.name}, on outputs of one level. [level stack: {show()}]")
+               f"{self.name}, on outputs of one level.")
         raise UsageError(msg)
 
     def detach_(self, x: Tensor) -> None:

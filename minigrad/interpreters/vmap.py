@@ -15,7 +15,6 @@ from ..op import draw_below
 from ..ops.batching import to_front
 from ..ops.inplace import assign
 from ..ops.shape import moveaxis
-from ..state import show
 from ..tensor import Tensor, wrapper
 from .base import Interpreter
 
@@ -73,7 +72,7 @@ class VmapInterpreter(Interpreter):
 
     def draw(self, op: Op, params: dict[str, Any]) -> Any:
         if self.randomness == "error":
-            msg = (f"vmap: called random operation while in randomness error mode ({op.name} under {show()}). Please either "
+            msg = (f"vmap: called random operation while in randomness error mode ({op.name}). Please either "
                    "use the 'same' or 'different' randomness flags on vmap or perform the randomness operation out of vmap.")
             raise UsageError(msg)
         if self.randomness == "same":
@@ -100,7 +99,7 @@ class VmapInterpreter(Interpreter):
 
     def escaped(self, x: Tensor) -> Any:
         msg = (f"Your tensor may have escaped from inside a function being vmapped: it belongs to {self}, which is not on the "
-               f"level stack ({show()}). Return it from the function that is vmapped instead. [NOTE escaped-tensor]")
+               "level stack. Return it from the function that is vmapped instead. [NOTE escaped-tensor]")
         raise LevelError(msg)
 
     def shallow_detach(self, x: Tensor, further: Callable[[Tensor], Tensor]) -> Tensor:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from ..dtypes import INT, bool_, int64
 from ..errors import Refusal, UsageError
 from ..op import OpFunction, row
-from ..state import show
 from ..tensor import Tensor
 from .batching import elementwise, rank, to_front
 from .creation import arange, new_zeros, ones, zeros_like
@@ -47,8 +46,7 @@ def one_value(x: Tensor) -> bool:
 # ---------------------------------------------------------------- masks
 def _dynamic(what: str) -> Refusal:
     msg = ("vmap: We do not support batching operators that can output dynamic shape. "
-           f"{what} gives each sample a shape of its own (under {show()}). Use where() or "
-           "masked_fill(), which keep the shape.")
+           f"{what} gives each sample a shape of its own. Use where() or masked_fill(), which keep the shape.")
     return Refusal(msg)
 
 

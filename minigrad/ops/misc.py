@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import dtypes
 from ..backend import CPU, NUMPY_DTYPE, address
 from ..errors import UsageError
-from ..state import get_default_dtype, show
+from ..state import get_default_dtype
 from ..subclass import bare, dressed
 from ..tensor import WRITES, Tensor, bottom, next_number, storage_of
 from .creation import tensor, zeros
@@ -217,7 +217,7 @@ def set_data(x: Tensor, new: Tensor) -> None:
     refused that.  Raises UsageError inside a transform.
     """
     if x.owner is not None or new.owner is not None:
-        msg = f"x.data = y is for tensors of no transform, found {x!r} and {new!r}: use x.copy_(y). [level stack: {show()}]"
+        msg = f"x.data = y is for tensors of no transform, found {x!r} and {new!r}: use x.copy_(y)."
         raise UsageError(msg)
     if x.node is not None and not new.dtype.differentiable:
         msg = f"data set to a tensor that requires gradients must be floating point or complex dtype, and this is {new.dtype}."

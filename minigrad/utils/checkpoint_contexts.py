@@ -5,12 +5,14 @@ Source: torch.utils.checkpoint.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autograd.engine import Run
 from ..errors import UsageError
 from ..scope import Scope
-from ..state import State, show
+
+if TYPE_CHECKING:
+    from ..state import State
 
 
 class set_checkpoint_early_stop(Scope):  # noqa: N801  torch spells it so
@@ -60,7 +62,7 @@ class GraphExecGroup(Scope):
 
     def inside(self, outside: State) -> State:
         if outside.group is not None:
-            msg = f"GraphExecGroup contexts cannot be nested. [level stack: {show()}]"
+            msg = "GraphExecGroup contexts cannot be nested."
             raise UsageError(msg)
         self._run = Run()
         return outside._replace(group=self._run)

@@ -101,6 +101,7 @@ EMPTY = {"_functorch", "devices", "fx.experimental", "graph", "interpreters", "o
 """Packages that hold nothing of their own."""
 
 LATE = {
+    "errors": {"state"},                  # the text of an error ends in the level stack
     "ops.batching": {"ops.shape"},        # shape's rows need the batching rules, which need shape's functions
     "ops.pointwise": {"ops.linalg"},      # the gradient of a product may be one with a vector, whose rows need the arithmetic
     "ops.norm": {"ops.spectra"},          # few programs need singular values, and spectra need norms
