@@ -46,7 +46,7 @@ def along_key(xp: Any, index: Any, dim: int) -> tuple[Any, ...]:
 
 
 def place_key(xp: Any, index: Any, n: int, dim: int) -> tuple[Any, ...]:
-    """The same, of an index that a program gave."""
+    """The key of along_key, of an index that a program gave and that must lie in 0 .. n - 1."""
     return along_key(xp, _in_range(xp, index, n, dim), dim)
 
 
