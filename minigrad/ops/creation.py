@@ -290,13 +290,16 @@ def _ones_like_kernel(xp: Any, x0: Array) -> Array:
     return out
 
 
-_zeros_like = row("zeros_like", _zeros_like_kernel, arity=1, vjp=None, jvp=None, batch=elementwise)
+_zeros_like = row("zeros_like", _zeros_like_kernel, arity=1, vjp=None, jvp=None, batch=elementwise, elementwise=True)
 _ones_like = row("ones_like", _ones_like_kernel, arity=1, vjp=None, jvp=None, batch=elementwise)
 
 
 def zeros_like(x: Tensor, **options: Any) -> Tensor:
     """Zeros in the shape of `x`.  Source: torch.zeros_like."""
     return full_like(x, 0, **options) if options else _zeros_like(x)
+
+
+zeros_like.on_reals = zeros_like.on_complexes = _zeros_like  # type: ignore[attr-defined]  # in rules that are read as kernels
 
 
 def ones_like(x: Tensor, **options: Any) -> Tensor:

@@ -48,10 +48,10 @@ def normal_dims(dim: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
 def varargs(args: tuple[Any, ...], named: Sequence[int] | None = None) -> tuple[int, ...]:
     """`f(2, 3)`, `f((2, 3))` and `f(name=(2, 3))` mean the same."""
     if named is not None:
-        return tuple(int(a) for a in named)
+        return tuple(map(int, named))
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
-    return tuple(int(a) for a in args)
+    return tuple(map(int, args))
 
 
 # ---------------------------------------------------------------- views
@@ -246,7 +246,7 @@ def expand(x: Tensor, *extents: Any, size: Sequence[int] | None = None) -> Tenso
         msg = (f"expand({list(own)}, size={list(wanted)}): the number of sizes provided ({len(wanted)}) must be greater or "
                f"equal to the number of dimensions in the tensor ({len(own)})")
         raise UsageError(msg)
-    full = tuple(own[i - pad] if extent == -1 and i >= pad else extent for i, extent in enumerate(wanted))
+    full = tuple([own[i - pad] if extent == -1 and i >= pad else extent for i, extent in enumerate(wanted)])
     for i, (old, new) in enumerate(zip((1,) * pad + own, full, strict=True)):
         if old not in (new, 1) or new < 0:
             msg = (f"The expanded size of the tensor ({new}) must match the existing size ({old}) at non-singleton dimension "

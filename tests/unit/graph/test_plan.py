@@ -6,7 +6,7 @@ from minigrad.errors import UsageError
 from minigrad.graph.bare import compiled
 from minigrad.graph.plan import Plan
 from minigrad.ops.linalg import _addmm
-from minigrad.ops.pointwise import add_row, exp, mul, sin, true_div
+from minigrad.ops.pointwise import _pow_number, add_row, exp, mul, sin, true_div
 from minigrad.ops.softmax import _softmax
 
 
@@ -59,3 +59,7 @@ def test_an_input_without_a_rule_cannot_be_differentiated():
     from minigrad.ops.choice import choose
     with pytest.raises(UsageError, match="'where' is not differentiable with respect to argument 0"):
         Plan(choose.op, (True, True, False))
+
+
+def test_the_rule_of_a_power_is_read_as_a_kernel_though_it_may_give_zeros():
+    assert Plan(_pow_number.op, (True, False)).arrays is not None
