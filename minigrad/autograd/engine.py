@@ -2,15 +2,17 @@
 
 Consumers are younger than what they consume, so the order of age is an order of dependence: nothing waits in a queue.
 [NOTE age-of-nodes]
-Without create_graph the cotangents of a level are tensors one storey down, or bare arrays where there is nothing else (see
-graph/bare.py); with it they are tensors of the level, and the backward is recorded like any other program.  Nothing recurses
-with the length of the graph.
+Without create_graph the cotangents of a level are tensors one storey down; with it they are tensors of the level, and the
+backward is recorded like any other program.  Nothing recurses with the length of the graph.
+
+Where nothing records and nobody watches, descent.py goes the same way, on bare arrays where there is nothing else.
 
 Upstream: torch/csrc/autograd/engine.cpp (whose queue is ordered by sequence number, which gives the same order).
 """
 
 from __future__ import annotations
 
+from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -18,11 +20,11 @@ from weakref import ref
 from ..graph.bare import around
 from ..graph.edge import end_of
 from ..graph.node import done_before
-from ..graph.straight import straight
 from ..ops.shape import sum_to
 from ..state import current, tell, using, watched
 from ..tensor import Tensor, alias, extra_of, next_number, storage_of
 from .accumulated import deposit
+from .descent import descend
 from .replaced import replaced
 
 if TYPE_CHECKING:
@@ -65,7 +67,6 @@ class Run:
 
 
 _NUMBER = attrgetter("number")
-_NO_EDGE = None, 0
 
 
 def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
@@ -191,55 +192,26 @@ class Walk(Run):
 
     def go(self) -> None:
         """Run the nodes from the youngest to the oldest."""
-        arrived, wanted, special, create_graph, retained = (
-            self.arrived, self.wanted, self.special, self.create_graph, self.retained)
-        for target in list(arrived):
+        for target in list(self.arrived):
             if type(target) is Tensor and target not in self.consumers:
                 self.leaf(target)
-        nodes = self.nodes
-        on_arrays = not create_graph and not watched
-        unseen = not watched or not current().watchers
-        while nodes:
-            node = nodes.pop()
-            ct = arrived.pop(node, None) if node.outs == 1 else self._outputs(node)
-            if on_arrays and ct is not None and not node.more and node.outs == 1:
-                node, ct = straight(self, node, ct)
-                if node is None:
-                    continue
-            grads = None  # those of the node before are not needed any more
-            if ct is not None and (not unseen or node.hooks is not None or node in special):
-                grads = self._watched(node, ct)
-            elif ct is not None:
-                if on_arrays and node.outs == 1:
-                    grads = node.on_arrays(ct)
-                if grads is None:
-                    grads = node.run(ct if node.outs > 1 else around(ct), wanted, create_graph)
-                    if node.metas is not None:
-                        grads = _fitted(grads, node.metas)
-                if node.number > retained:
-                    node.release()
-            target, nr, others = node.target, node.nr, iter(node.more)
-            for ct in grads or [None] * len(node.edges):
-                if ct is not None and (wanted is None or target in wanted):
-                    key = (target, nr) if nr else target
-                    arrived[key] = _sum(arrived[key], ct) if key in arrived else ct
-                if type(target) is Tensor:
-                    self.came(target)
-                target, nr = next(others, _NO_EDGE)
+        if not self.create_graph and not watched:
+            descend(self)
+            return
+        while self.nodes:
+            node = self.nodes.pop()
+            ct = self.taken(node)
+            self.send(node, None if ct is None else self.ran(node, ct))
 
-    def came(self, leaf: Tensor) -> None:
-        """Count one of the edges to a leaf as done."""
-        left = self.consumers[leaf] = self.consumers[leaf] - 1
-        if not left:
-            self.leaf(leaf)
-
-    def _outputs(self, node: Node) -> list[Any] | None:
-        """What has arrived at each of several outputs, or None where nothing has."""
+    def taken(self, node: Node) -> Any:
+        """What has arrived at a node: the cotangent of its output, a list of those of several; None where nothing has."""
+        if node.outs == 1:
+            return self.arrived.pop(node, None)
         cts = [self.arrived.pop((node, nr) if nr else node, None) for nr in range(node.outs)]
         return [ct if ct is None else around(ct) for ct in cts] if any(ct is not None for ct in cts) else None
 
-    def _watched(self, node: Node, ct: Any) -> Any:
-        """Run a node that has hooks or whose cotangent was asked for; no further where that was all."""
+    def ran(self, node: Node, ct: Any) -> Any:
+        """Run a node, with what hooks and watchers have to say: the cotangents of its edges, None where none is wanted."""
         if node.outs == 1:
             ct = around(ct)
         if node.hooks is not None:
@@ -254,6 +226,17 @@ class Walk(Run):
             ct = _pre(node.hooks, ct, one=node.outs == 1)
             if ct is None:
                 return None
+        grads = self._told(node, ct) if watched else node.run(ct, self.wanted, self.create_graph)
+        if node.metas is not None:
+            grads = _fitted(grads, node.metas)
+        if node.hooks is not None:
+            grads = _post(node, grads, ct)
+        if node.number > self.retained:
+            node.release()
+        return grads
+
+    def _told(self, node: Node, ct: Any) -> Any:
+        """Run a node, and let the watchers know."""
         watchers = current().watchers
         tell(watchers, "run", node.owner, node)
         try:
@@ -262,13 +245,21 @@ class Walk(Run):
             tell(watchers, "failed", node.owner, node)
             raise
         tell(watchers, "ran", node.owner, node, grads)
-        if node.metas is not None:
-            grads = _fitted(grads, node.metas)
-        if node.hooks is not None:
-            grads = _post(node, grads, ct)
-        if node.number > self.retained:
-            node.release()
         return grads
+
+    def send(self, node: Node, grads: Sequence[Any] | None) -> None:
+        """Let cotangents arrive where the edges of a node lead; without any, that much less is to come there."""
+        for (target, nr), ct in zip(node.edges, grads or repeat(None), strict=False):
+            if ct is not None and (self.wanted is None or target in self.wanted):
+                self.arrive(target, nr, ct)
+            if type(target) is Tensor:
+                self.came(target)
+
+    def came(self, leaf: Tensor) -> None:
+        """Count one of the edges to a leaf as done."""
+        left = self.consumers[leaf] = self.consumers[leaf] - 1
+        if not left:
+            self.leaf(leaf)
 
     def leaf(self, leaf: Tensor) -> None:
         """Deal with a leaf at which all has arrived."""

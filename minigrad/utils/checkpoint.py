@@ -54,9 +54,15 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
     Source: torch.utils.checkpoint.checkpoint.
     """
     if function is None:
-        return lambda f: functools.wraps(f)(functools.partial(
-            checkpoint, f, use_reentrant=use_reentrant, context_fn=context_fn, determinism_check=determinism_check,
-            debug=debug, early_stop=early_stop, preserve_rng_state=preserve_rng_state, remat=remat))
+        options = {"use_reentrant": use_reentrant, "context_fn": context_fn, "determinism_check": determinism_check,
+                   "debug": debug, "early_stop": early_stop, "preserve_rng_state": preserve_rng_state, "remat": remat}
+
+        def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(f)
+            def checkpointed(*args: Any, **kwargs: Any) -> Any:
+                return checkpoint(f, *args, **options | kwargs)
+            return checkpointed
+        return decorate
     if use_reentrant:
         return reentrant(function, args, kwargs, preserve_rng_state=preserve_rng_state,
                          plain=context_fn is noop_context_fn and not debug)

@@ -30,7 +30,6 @@ graph.edge graph.saved
 graph.bare graph.raw
 graph.plan
 graph.record
-graph.straight
 op
 ops.batching
 ops.shape
@@ -42,7 +41,7 @@ ops.fourier ops.factors ops.definite ops.solving ops.determinants ops.spectra op
 interpreters.duals
 interpreters.grad interpreters.jvp interpreters.vmap interpreters.functional
 autograd.replaced
-autograd.accumulated
+autograd.accumulated autograd.descent
 autograd.engine autograd.grad_mode autograd.anomaly_mode autograd.variable
 autograd.roots
 autograd.inference_mode
@@ -115,7 +114,7 @@ LATE = {
 
 KNOWS_NO_TRANSFORM = ["utils.checkpoint", "regions.recompute", "regions.remat", "regions.region", "regions.numbering",
                       "regions.policies", "regions.selective", "offload", "graph.node", "graph.edge", "graph.saved",
-                      "graph.bare", "graph.raw", "graph.plan", "graph.record", "graph.straight", "autograd.engine"]
+                      "graph.bare", "graph.raw", "graph.plan", "graph.record", "autograd.descent", "autograd.engine"]
 
 FROM_OPS = {
     "interpreters.grad": {"ops.inplace": {"assign", "relink"}},

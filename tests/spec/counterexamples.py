@@ -12,7 +12,17 @@ from weakref import WeakKeyDictionary
 
 from minigrad import offload, residuals, state, streamed, subclass
 from minigrad.amp import autocast_mode
-from minigrad.autograd import accumulated, anomaly_mode, engine, forward_ad, function_call, function_node, grad_mode, mutation
+from minigrad.autograd import (
+    accumulated,
+    anomaly_mode,
+    descent,
+    engine,
+    forward_ad,
+    function_call,
+    function_node,
+    grad_mode,
+    mutation,
+)
 from minigrad.backend import CPU
 from minigrad.devices import accelerator, meta, pinned, simulated
 from minigrad.fx import memory, tracer
@@ -622,7 +632,7 @@ def straight_stretches_unchecked():
         if isinstance(node.target, Tensor):
             walk.came(node.target)
         return None, None
-    return replaced(engine, straight=straight)
+    return replaced(descent, straight=straight)
 
 
 def shared_cotangents_as_arrays():

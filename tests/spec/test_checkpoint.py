@@ -936,6 +936,22 @@ def test_a_decorator_is_the_same_function():
     assert (f.__name__, f.__doc__) == ("f", "Two sines.")
 
 
+def test_a_method_is_decorated_as_a_function_is():
+    """[NOTE whose-saves]  Decision: checkpoint without a function is a decorator."""
+    class Block(mg.nn.Module):
+        runs = 0
+
+        @checkpoint(determinism_check="values")
+        def forward(self, x, *, times=1):
+            self.runs += 1
+            return sin_sin(x) * times
+
+    block, x = Block(), t(5.0, requires_grad=True)
+    block(x, times=2).backward()
+    assert x.grad.item() == pytest.approx(2 * nth(1, sin_sin)(t(5.0)).item())
+    assert block.runs == 2
+
+
 @pytest.mark.parametrize("segments", [1, 2, 3, 4])
 def test_a_sequence_in_segments_means_the_sequence(segments):
     """[NOTE nested-regions]  Upstream: pytorch/pytorch#86328: the last segment is not checkpointed."""
