@@ -4,8 +4,8 @@
     unpack   the first slot that a backward run of a level asks for runs the region again, under the State and the context
              variables of its forward, and fills that level's slots; each value is dropped as it is handed out
 
-Recomputation is for data only: it never rebuilds graph, because each layer's edges were never lost. [NOTE layers-remember]
-So nothing here names a transform.
+Recomputation is for data only: it rebuilds no graph, because each layer's edges were never lost. [NOTE layers-remember]
+So nothing here names a transform.  With remat="every" the graph is dropped on purpose, and recorded again: remat.py.
 
 Upstream: _CheckpointFrame and NOTE [Nestable Checkpoint] in torch/utils/checkpoint.py, whose six rules hold.
 """

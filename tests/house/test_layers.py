@@ -1,10 +1,11 @@
 """One table says which module may import which: read from top to bottom, it is the architecture."""
 
 import re
+from itertools import pairwise
 
 import pytest
 
-from tests.house.sources import MODULES, foreign_imports, imports, words
+from tests.house.sources import MODULES, ROOT, foreign_imports, imports, words
 
 # A module may import what stands above its line; modules of one line know nothing of each other, unless it ends in +.
 LAYERS = """
@@ -137,6 +138,28 @@ def places():
 
 
 PLACES = places()
+
+
+def shown():
+    """The lines of the block in docs/reading.md, as modules; `nn/*` is the package and what is in it that no line names."""
+    block = (ROOT / "docs" / "reading.md").read_text().partition("## Layers of the house")[2].split("```")[1]
+    lines = [re.split(r"\s{2,}", line)[0].replace("/", ".").split(", ") for line in block.strip().splitlines()]
+    named = {name for line in lines for name in line if not name.endswith(".*")}
+
+    def modules(name):
+        package = name.removesuffix(".*")
+        return [name] if name in named else [m for m in PLACES if m not in named and (m == package or m.startswith(f"{package}."))]
+
+    return [[module for name in line for module in modules(name)] for line in lines]
+
+
+def test_the_documents_short_table_has_every_module_once():
+    assert sorted(module for line in shown() for module in line) == sorted(PLACES)
+
+
+def test_the_documents_short_table_has_the_order_of_this_one():
+    spans = [[PLACES[module][0] for module in line] for line in shown()]
+    assert all(max(above) <= min(below) for above, below in pairwise(spans)), "docs/reading.md, Layers of the house"
 
 
 def test_every_module_has_a_place():

@@ -117,6 +117,13 @@ def test_the_walk_takes_an_hour():
     assert sum(map(int, minutes)) == 60
 
 
+def test_the_walk_is_as_long_as_it_says():
+    text = (ROOT / "docs/reading.md").read_text()
+    files = {path for row in re.findall(r"^\| \d+ \|.*", text, re.MULTILINE) for path in re.findall(r"minigrad/[a-z_/]*\.py", row)}
+    said = int(re.search(r"about ([\d,]+) lines", text)[1].replace(",", ""))
+    assert abs(sum(len((ROOT / path).read_text().splitlines()) for path in files) - said) <= 200
+
+
 def test_what_is_not_there_yet_is_not_there():
     import minigrad
 

@@ -239,6 +239,11 @@ def arrays_kept(f, n):
     return found
 
 
+def first(f):
+    """The region around f whose backward saves plainly, as by default."""
+    return lambda *args, **kwargs: checkpoint(f, *args, **kwargs)
+
+
 def every(f):
     """The region around f whose backward is a region at every order."""
     return lambda *args, **kwargs: checkpoint(f, *args, remat="every", **kwargs)

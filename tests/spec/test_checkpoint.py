@@ -927,7 +927,7 @@ def test_a_value_is_handed_out_only_when_its_op_has_finished():
 
 # ---------------------------------------------------------------- the interface
 def test_a_decorator_is_the_same_function():
-    """[NOTE whose-saves]  Decision: checkpoint without a function is a decorator."""
+    """[NOTE arguments-are-fresh]  Decision: checkpoint without a function is a decorator."""
     @checkpoint(determinism_check="values")
     def f(x):
         """Two sines."""
