@@ -177,7 +177,7 @@ class Op:
 
 
 def row(name: str, kernel: Any, *, arity: int = 0, doc: str | None = None, **rules: Any) -> OpFunction:
-    """Make a row and return the function that calls it.  `arity` 1 and 2 (no keyword parameters) get the fast path."""
+    """Make a row and return the function that calls it; with `arity` 1 or 2 (and no parameters) in a short way where it can."""
     op = Op(name, kernel, **rules)
     call = cast("OpFunction", (_general, _unary, _binary)[arity](op))
     call.__name__ = call.__qualname__ = name
@@ -185,90 +185,6 @@ def row(name: str, kernel: Any, *, arity: int = 0, doc: str | None = None, **rul
     call.op = op
     op.call = call
     op.arity = arity
-    return call
-
-
-# ---------------------------------------------------------------- calling: the path that must be fast [NOTE fast-path]
-def _general(op: Op) -> Callable[..., Any]:
-    def call(*args: Any, **params: Any) -> Any:
-        for name, value in params.items():
-            if isinstance(value, HOST_SCALAR):  # as weak among types as any number
-                params[name] = value.item()
-        return bind(op, args, params)
-    return call
-
-
-def _unary(op: Op) -> Callable[..., Any]:
-    """One argument.  A floating base tensor on the host goes straight to the kernel, a wrapper to its level."""
-    kernel = CPU.kernel(op.kernel)
-    kernel_0d = on_0d(kernel)
-
-    def call(x: Tensor) -> Any:
-        try:
-            kind = x.kind
-        except AttributeError:
-            return bind(op, (x,), {})
-        if watched:
-            return bind(op, (x,), {})
-        if kind.fast:
-            array = kernel(x.value) if x.shape else kernel_0d(x.value)
-            out = Tensor()
-            out.owner = None
-            out.shape = x.shape
-            out.value = array
-            out.kind = kind
-            out.node = None
-            out.store = None
-            out.extra = None
-            if x.node is not None and op.vjp:
-                state = current()
-                if None not in state.grad_off:
-                    record_unary(op, None, x, out, state)
-            return out
-        state = current()
-        if x.owner in state.levels:
-            return x.owner.unary(op, x, state)
-        return bind(op, (x,), {})
-    return call
-
-
-def _binary(op: Op) -> Callable[..., Any]:
-    """Two arguments: tensors of one kind, or a python number second, go the same short ways."""
-    kernel = CPU.kernel(op.kernel)
-
-    def call(x: Any, y: Any) -> Any:
-        try:
-            kind = x.kind
-        except AttributeError:
-            return bind(op, (x, y), {})
-        if type(y) is Tensor:
-            value, node, plain = y.value, y.node, y.kind is kind
-        else:
-            value, node, plain = y, None, type(y) is float or type(y) is int
-        if watched or not plain:
-            return bind(op, (x, y), {})
-        if kind.fast:
-            try:
-                array = kernel(x.value, value)
-            except ValueError as error:
-                raise mismatch(op, (x, y), error) from None
-            out = Tensor()
-            out.owner = None
-            out.shape = shape = array.shape
-            out.value = array if shape else host_array(array)
-            out.kind = kind
-            out.node = None
-            out.store = None
-            out.extra = None
-            if x.node is not None or node is not None:
-                state = current()
-                if None not in state.grad_off:
-                    record_binary(op, None, x, y, out, state)
-            return out
-        state = current()
-        if x.owner in state.levels and (type(y) is not Tensor or y.owner is x.owner):
-            return x.owner.binary(op, x, y, state)
-        return bind(op, (x, y), {})
     return call
 
 
@@ -461,3 +377,87 @@ def mismatch(op: Op, args: tuple[Any, ...], error: Exception) -> UsageError:
                     f"The size of tensor a ({a[-k]}) must match the size of tensor b ({b[-k]}) at non-singleton dimension "
                     f"{max(len(a), len(b)) - k} ({op.name} of {list(a)} and {list(b)}).")
     return UsageError(f"{op.name}: {error} (found {', '.join(map(str, map(list, shapes)))}).")
+
+
+# ---------------------------------------------------------------- how a row is called, and short ways to the same
+def _general(op: Op) -> Callable[..., Any]:
+    def call(*args: Any, **params: Any) -> Any:
+        for name, value in params.items():
+            if isinstance(value, HOST_SCALAR):  # as weak among types as any number
+                params[name] = value.item()
+        return bind(op, args, params)
+    return call
+
+
+def _unary(op: Op) -> Callable[..., Any]:
+    """One argument: a floating base tensor on the host goes straight to the kernel, a wrapper to its level. [NOTE fast-path]"""
+    kernel = CPU.kernel(op.kernel)
+    kernel_0d = on_0d(kernel)
+
+    def call(x: Tensor) -> Any:
+        try:
+            kind = x.kind
+        except AttributeError:
+            return bind(op, (x,), {})
+        if watched:
+            return bind(op, (x,), {})
+        if kind.fast:
+            array = kernel(x.value) if x.shape else kernel_0d(x.value)
+            out = Tensor()
+            out.owner = None
+            out.shape = x.shape
+            out.value = array
+            out.kind = kind
+            out.node = None
+            out.store = None
+            out.extra = None
+            if x.node is not None and op.vjp:
+                state = current()
+                if None not in state.grad_off:
+                    record_unary(op, None, x, out, state)
+            return out
+        state = current()
+        if x.owner in state.levels:
+            return x.owner.unary(op, x, state)
+        return bind(op, (x,), {})
+    return call
+
+
+def _binary(op: Op) -> Callable[..., Any]:
+    """Two arguments: tensors of one kind, or a python number second, go the same short ways."""
+    kernel = CPU.kernel(op.kernel)
+
+    def call(x: Any, y: Any) -> Any:
+        try:
+            kind = x.kind
+        except AttributeError:
+            return bind(op, (x, y), {})
+        if type(y) is Tensor:
+            value, node, plain = y.value, y.node, y.kind is kind
+        else:
+            value, node, plain = y, None, type(y) is float or type(y) is int
+        if watched or not plain:
+            return bind(op, (x, y), {})
+        if kind.fast:
+            try:
+                array = kernel(x.value, value)
+            except ValueError as error:
+                raise mismatch(op, (x, y), error) from None
+            out = Tensor()
+            out.owner = None
+            out.shape = shape = array.shape
+            out.value = array if shape else host_array(array)
+            out.kind = kind
+            out.node = None
+            out.store = None
+            out.extra = None
+            if x.node is not None or node is not None:
+                state = current()
+                if None not in state.grad_off:
+                    record_binary(op, None, x, y, out, state)
+            return out
+        state = current()
+        if x.owner in state.levels and (type(y) is not Tensor or y.owner is x.owner):
+            return x.owner.binary(op, x, y, state)
+        return bind(op, (x, y), {})
+    return call

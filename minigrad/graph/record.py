@@ -40,26 +40,12 @@ class OpNode(Node):
         return self.plan.op.node_name
 
     def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
-        held, plan = self.held, self.plan
+        held, plan, metas, summed = self.held, self.plan, self.metas, self.plan.op.summed
         if held is None:
             raise already_freed(self.name())
-        if create_graph or watched:
-            return self._run(ct, wanted, create_graph)
-        if plan.lean is not None and (self.metas is None or plan.op.summed is None):
+        if plan.lean is not None and not create_graph and not watched and (metas is None or summed is None):  # [NOTE fast-path]
             function, reads = plan.lean
             return [function(ct, held.unpack()) if reads else function(ct)]
-        return self._run(ct, wanted, create_graph)
-
-    on_arrays = on_arrays
-
-    @property
-    def saved(self) -> Any:
-        """What it keeps, in the order of plan.saves; None once that is freed."""
-        return self.held if type(self.held) is tuple or self.held is None else (self.held,)
-
-    def _run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> list[Any]:
-        plan = self.plan
-        summed, metas = plan.op.summed, self.metas
         values: list[Any] = [None] * len(plan.saves)
         grads: list[Any] = []
         for k, step in enumerate(plan.steps):
@@ -77,6 +63,13 @@ class OpNode(Node):
                     read.append(source(self, create_graph))
             grads.append(function(ct, *read) if summed is None or metas is None else summed(ct, *read, metas[k][0]))
         return [g for g, need in zip(grads[0], plan.needs, strict=True) if need] if plan.joint is not None else grads
+
+    on_arrays = on_arrays
+
+    @property
+    def saved(self) -> Any:
+        """What it keeps, in the order of plan.saves; None once that is freed."""
+        return self.held if type(self.held) is tuple or self.held is None else (self.held,)
 
     def _unpack(self, k: int, create_graph: bool) -> Any:
         """The k-th saved tensor: at this level with its edge, where the backward is itself recorded, else below it."""

@@ -204,20 +204,20 @@ class PackedTensor:
         for base in bases:
             packed = hooks.pack(leaf if leaf is not None else alias(base), site)
             self.packed.append(_unlinked(packed))
-            self.checks.append((base.value.shape, base.dtype, _watch(packed, base)))
+            self.checks.append((base.value.shape, base.dtype, _memory(packed, base)))
 
     def unpack(self, *asking: Any) -> Tensor:
         """The tensor, with its layers around the data from the unpack hook; `asking`: the level, if not the one that saved."""
         return self.rebuild(self._bases(asking[0] if asking else self.site.owner))
 
     def _bases(self, asking: Any) -> Iterator[Tensor]:
-        for packed, (shape, dtype, watched) in zip(self.packed, self.checks, strict=True):
-            for store, version in watched:
+        for packed, (shape, dtype, memory) in zip(self.packed, self.checks, strict=True):
+            for store, version in memory:
                 if store.version != version and version is not None:
                     raise modified(store.kind.dtype, store, version)
-            before = [store.version for store, _ in watched]
+            before = [store.version for store, _ in memory]
             base = self.hooks.unpack(packed, asking)
-            if before != [store.version for store, _ in watched]:
+            if before != [store.version for store, _ in memory]:
                 msg = (f"A saved tensor unpack hook modified what pack returned in place ({self.site}): a second backward "
                        "would see another value. Clone it in the unpack hook first.")
                 raise UsageError(msg)
@@ -303,7 +303,7 @@ def _unlinked(packed: Any) -> Any:
     return packed
 
 
-def _watch(packed: Any, base: Tensor) -> list[tuple[Storage, int | None]]:
+def _memory(packed: Any, base: Tensor) -> list[tuple[Storage, int | None]]:
     """The memory that pack returned, and the version of it that plain saving would ask for. [NOTE aliasing-hooks]
 
     A tensor among other things may be a place in memory that pack goes on to fill: its version is None if it is not `base`'s.

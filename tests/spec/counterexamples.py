@@ -313,7 +313,7 @@ def writes_without_a_copy():
 
 def packed_tensors_unwatched():
     """What hooks return has no version check, as in torch."""
-    return replaced(saved, _watch=lambda packed, base: [])
+    return replaced(saved, _memory=lambda packed, base: [])
 
 
 # ---------------------------------------------------------------- checkpoint
