@@ -7,6 +7,7 @@ or f under checkpoint, save_on_cpu or hooks; the oracle is what torch gives with
 from __future__ import annotations
 
 import warnings
+from weakref import WeakSet
 
 PROGRAMS, FEATURED = [], []
 
@@ -680,6 +681,33 @@ def hooks_that_keep_leaves_as_they_are(t):
 @program
 def what_hooks_that_keep_leaves_put_away(t):
     return _keeping_leaves(t)[1]
+
+
+def _arrays_kept(t, f, n):
+    """How many arrays hooks keep to differentiate f once, its gradient, ... n times; numbers not counted."""
+    kept, x = WeakSet(), vec(t, requires_grad=True)
+
+    class Packed:
+        def __init__(self, v):
+            self.v = v.detach()
+            kept.add(self)
+
+    found = []
+    with t.autograd.graph.saved_tensors_hooks(Packed, lambda packed: packed.v):
+        orders = [f(x).sum()]
+        for _ in range(n):
+            found.append(len({packed.v.data_ptr() for packed in kept if packed.v.ndim}))
+            orders.append(t.autograd.grad(orders[-1], x, create_graph=True)[0].sum())
+    return found
+
+
+@program
+def arrays_that_ten_sines_keep_with_and_without_a_region(t):
+    def ten(x):
+        for _ in range(10):
+            x = x.sin()
+        return x
+    return _arrays_kept(t, ten, 3), _arrays_kept(t, lambda x: ckpt(t, ten, x), 3)
 
 
 @program
