@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .autograd.grad_mode import is_grad_enabled
 from .backend import Array, array_text
-from .errors import LevelError, UsageError
+from .errors import LevelError, UsageError, no_dimension
 from .modes import at_base
 from .ops.creation import tensor
 from .ops.shape import clone, detach
@@ -72,6 +72,8 @@ def text(x: Tensor) -> str:
 def stride(x: Tensor, dim: int | None = None) -> Any:
     """Strides in elements; under vmap those of a sample.  Source: torch.Tensor.stride."""
     strides = strides_of(x)
+    if dim is not None and not -x.ndim <= dim < x.ndim:
+        raise no_dimension(dim, x.ndim)
     return strides if dim is None else strides[dim]
 
 

@@ -58,6 +58,13 @@ def one_of(name: str, found: object, *allowed: str) -> None:
         raise ValueError(msg)
 
 
+def no_dimension(dim: int, rank: int) -> IndexError:
+    """The error of a dimension that a tensor has not, in torch's words."""
+    if not rank:
+        return IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+
+
 def refused(msg: str) -> ValueError:
     """A refusal of an argument, where torch raises ValueError."""
     error: Any = ValueError(msg)

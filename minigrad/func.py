@@ -6,12 +6,14 @@ Source: torch.func (grad, grad_and_value, vjp, jvp, vmap, jacrev, jacfwd, hessia
 from __future__ import annotations
 
 import functools
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from . import arguments, tree
 from .autograd import engine
-from .errors import UsageError
+from .autograd.grad_mode import set_grad_enabled
+from .autograd.roots import cotangent, given
+from .errors import UsageError, no_dimension
 from .functionalization import functionalize
 from .interpreters.grad import GradInterpreter
 from .interpreters.jvp import JvpInterpreter
@@ -55,7 +57,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return f(*primals) and a function from cotangents of the output to cotangents of the primals.
 
     primals and output: any pytrees of tensors.  The function may be called any number of times, also after other levels
-    have come and gone, and under further transforms.  With has_aux, f returns (output, aux) and aux is returned last.
+    have come and gone, and under further transforms.  None stands for the cotangent 1 of a scalar; with create_graph=False
+    the cotangents are constants.  With has_aux, f returns (output, aux) and aux is returned last.
     Source: torch.func.vjp.
     """
     arguments.primals(tree.leaves_of(primals), "vjp(f, *primals)")
@@ -81,14 +84,14 @@ def _vjp(f: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool = False)
                    f"cotangents: {ct_spec}, primal output: {out_spec}")
             raise UsageError(msg)
         roots = []
-        for y, ct, (target, nr) in zip(values, cts, edges, strict=True):
-            if ct.shape != y.shape:
-                msg = f"vjp: a cotangent of shape {list(ct.shape)} was given for an output of shape {list(y.shape)}."
-                raise UsageError(msg)
-            if target is not None:
-                roots.append((target, nr, ct if ct.dtype is y.dtype else ct.to(y.dtype)))
-        found = engine.backward(me, roots, inputs=wrapped, retain_graph=retain_graph)
-        cts_in = [zeros_like(x.value) if g is None else g for g, x in zip(found, wrapped, strict=True)]
+        with nullcontext() if create_graph is None else set_grad_enabled(create_graph):
+            for i, (y, ct, (target, nr)) in enumerate(zip(values, given(cts), edges, strict=True)):
+                if target is not None or ct is not None:
+                    checked = cotangent(i, ct, y)
+                    if target is not None:
+                        roots.append((target, nr, checked))
+            found = engine.backward(me, roots, inputs=wrapped, retain_graph=retain_graph)
+            cts_in = [zeros_like(x.value) if g is None else g for g, x in zip(found, wrapped, strict=True)]
         return tree.unflatten(cts_in, spec)
 
     result = tree.unflatten(values, out_spec)
@@ -167,7 +170,9 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
             msg = (f"Expected the tangents {tree.flatten(tangents)[1]} to have the same argspec as the primals "
                    f"{tree.flatten(primals)[1]}.")
             raise UsageError(msg)
-        for x, dx in zip(tree.leaves_of(primals), tree.leaves_of(tangents), strict=True):
+        pushed = tree.leaves_of(tangents)
+        arguments.tensors(pushed, "linearize(f, *primals): tangents")
+        for x, dx in zip(tree.leaves_of(primals), pushed, strict=True):
             if x.shape != dx.shape or x.dtype is not dx.dtype:
                 msg = f"Expected a tangent of shape {list(x.shape)} and type {x.dtype}, found {list(dx.shape)}, {dx.dtype}."
                 raise UsageError(msg)
@@ -230,8 +235,7 @@ def _unbatched(me: VmapInterpreter, y: Any, place: int | None) -> Any:
         raise ValueError(msg)
     rank = y.ndim + 1
     if not -rank <= place < rank:
-        msg = f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {place})"
-        raise IndexError(msg)
+        raise no_dimension(place, rank)
     if not mine:
         return moveaxis(to_front(y, None, me.size), 0, place % rank)
     return y.value if y.note == place % rank else moveaxis(y.value, y.note, place % rank)

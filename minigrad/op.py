@@ -376,7 +376,7 @@ def mismatch(op: Op, args: tuple[Any, ...], error: Exception) -> UsageError:
                 return UsageError(
                     f"The size of tensor a ({a[-k]}) must match the size of tensor b ({b[-k]}) at non-singleton dimension "
                     f"{max(len(a), len(b)) - k} ({op.name} of {list(a)} and {list(b)}).")
-    return UsageError(f"{op.name}: {error} (found {', '.join(map(str, map(list, shapes)))}).")
+    return UsageError(f"{op.name}: {error} (found shapes {', '.join(map(str, map(list, shapes)))}).")
 
 
 # ---------------------------------------------------------------- how a row is called, and short ways to the same

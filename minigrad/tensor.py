@@ -18,7 +18,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from .backend import address
-from .errors import UsageError
+from .errors import UsageError, no_dimension
 from .inference import mark
 from .state import current, tell, watched
 from .storage import Storage, counted_storage, kind_of, modified, new_storage
@@ -142,7 +142,10 @@ class Tensor:
 
     def size(self, dim: int | None = None) -> Any:
         """The logical shape, or its extent along `dim`, an IndexError where there is none.  Source: torch.Tensor.size."""
-        return self.shape if dim is None else self.shape[dim]
+        try:
+            return self.shape if dim is None else self.shape[dim]
+        except IndexError:
+            raise no_dimension(dim, len(self.shape)) from None  # type: ignore[arg-type]
 
     def dim(self) -> int:
         """The number of logical dimensions.  Source: torch.Tensor.dim."""

@@ -18,7 +18,7 @@ from .grad_mode import is_grad_enabled as is_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck
 from .gradients import check_batched, gradients, owner_of, primal, unused, zeros_for
 from .hooks import retain_grad
-from .roots import roots, warn_of_cycle
+from .roots import given, roots, warn_of_cycle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def _accumulate(outputs: Sequence[Any], cts: Sequence[Any], retain_graph: bool |
         return
     outputs = list(map(primal, outputs))
     owner = owner_of(outputs, "backward()")
-    starts = roots(outputs, [c if c is None else primal(c) for c in cts], "backward()")
+    starts = roots(outputs, [c if c is None else primal(c) for c in given(cts)], "backward()")
     targets = None
     if inputs is not None:
         targets = [primal(x) for x in _tuple(inputs)]
@@ -92,7 +92,7 @@ def grad(outputs: End | Sequence[End], inputs: End | Sequence[End], grad_outputs
     allow_unused or materialize_grads.  Source: torch.autograd.grad.
     """
     ys, xs = _tuple(outputs), _tuple(inputs)
-    cts = _tuple(grad_outputs) if grad_outputs is not None else (None,) * len(ys)
+    cts = given(_tuple(grad_outputs)) if grad_outputs is not None else (None,) * len(ys)
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     if materialize_grads and not allow_unused:
         msg = "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -108,7 +108,7 @@ def grad(outputs: End | Sequence[End], inputs: End | Sequence[End], grad_outputs
             return tuple([zeros_for(x, create_graph=create_graph) if g is None else g for g, x in zip(found, xs, strict=True)])
         for i, g in enumerate(found):
             if g is None and not allow_unused:
-                raise unused(xs[i])
+                raise unused(i)
         return tuple(found)
 
     if not is_grads_batched:

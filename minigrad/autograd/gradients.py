@@ -44,11 +44,9 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
     if not ys:
         return [None] * len(xs)
     owner = owner_of(ys, "autograd.grad")
-    for x in xs:
+    for i, x in enumerate(xs):
         if x.owner is not owner or x.node is None:
-            msg = (f"One of the differentiated Tensors does not require grad: {x!r} is differentiated at "
-                   f"{owner or 'level 0'}.")
-            raise UsageError(msg)
+            raise _no_input(i, x, owner)
         if fixed and end_of(x)[0] in fixed:
             msg = (f"{x!r} is an input and also a tangent: the derivative of its gradient cannot tell them apart. Give a clone "
                    f"to make_dual or jvp. [NOTE gradients-of-duals]")
@@ -59,10 +57,20 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
     return engine.backward(owner, starts, inputs=xs, retain_graph=retain_graph, create_graph=create_graph, fixed=fixed)
 
 
-def unused(x: Any) -> UsageError:
+def _no_input(i: int, x: Tensor, owner: Interpreter | None) -> UsageError:
+    mine, theirs = (str(o or "level 0") for o in (x.owner, owner))
+    found = f"the one at index {i} is a constant of {mine}" if x.owner is owner else (
+        f"the one at index {i} belongs to {mine}, and the outputs to {theirs}")
+    way_out = (f"Pass it as an argument of the function that {owner} transforms." if owner is not None else
+               "Call requires_grad_() on it, before the outputs are computed from it." if x.owner is None else
+               f"Differentiate inside {mine} what is computed there, or with respect to a tensor of level 0.")
+    return UsageError(f"One of the differentiated Tensors does not require grad: {found}. {way_out}")
+
+
+def unused(i: int) -> UsageError:
     """The error of an input that has no gradient."""
-    return UsageError("One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-                      f"this is the desired behavior. It is {x!r}.")
+    return UsageError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
+                      "allow_unused=True if this is the desired behavior.")
 
 
 def zeros_for(x: Any, *, create_graph: bool) -> Tensor:

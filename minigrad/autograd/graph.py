@@ -52,6 +52,10 @@ class saved_tensors_hooks(Scope):  # noqa: N801  torch spells it so
         self.compose = compose
 
     def inside(self, outside: State) -> State:
+        for hook in (self.pack_hook, self.unpack_hook):
+            if not callable(hook):
+                msg = f"saved_tensors_hooks(pack_hook, unpack_hook): both must be functions, found {hook!r}."
+                raise TypeError(msg)
         return _hooked(outside, UserHooks(self.pack_hook, self.unpack_hook, outside.hooks, compose=self.compose,
                                           told=_takes_site(self.pack_hook)))
 

@@ -12,13 +12,14 @@ from ..graph.edge import GradientEdge, end_of
 from ..lines import warn
 from ..ops.creation import ones, ones_like
 from ..subclass import bare
+from ..tensor import Tensor
 from .engine import below
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..graph.edge import End
-    from ..tensor import Tensor
+    from ..storage import Kind
 
 
 def roots(outputs: Sequence[End], cts: Sequence[Tensor | None], what: str) -> list[tuple[Any, int, Tensor]]:
@@ -50,13 +51,35 @@ def _root(i: int, output: End, ct: Tensor | None, what: str) -> tuple[Any, int, 
         return target, nr, _one(output, shape, kind)
     if ct.shape != shape:
         raise UsageError(mismatched(i, ct.shape, shape))
-    if ct.dtype is kind.dtype:
-        return target, nr, ct
+    return target, nr, ct if ct.dtype is kind.dtype else _cast(i, ct, kind)
+
+
+def _cast(i: int, ct: Tensor, kind: Kind) -> Tensor:
     if ct.dtype.is_complex != kind.dtype.is_complex:
         msg = (f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
                f"grad_output[{i}] has a dtype of {ct.dtype} and output[{i}] has a dtype of {kind.dtype}.")
         raise UsageError(msg)
-    return target, nr, ct.to(kind.dtype)
+    return ct.to(kind.dtype)  # type: ignore[no-any-return]
+
+
+def given(cts: Sequence[Any]) -> Sequence[Any]:
+    """What a program gave for cotangents.  Raises TypeError unless each is a tensor or None."""
+    for ct in cts:
+        if ct is not None and not isinstance(ct, Tensor):
+            msg = f"gradients can be either Tensors or None, but got {type(ct).__name__}"
+            raise TypeError(msg)
+    return cts
+
+
+def cotangent(i: int, ct: Tensor | None, value: Tensor) -> Tensor:
+    """The cotangent of an output of a transformed function, of which there is the value."""
+    if ct is None:
+        _check_implied(value.shape, value.kind)
+        return ones_like(value)
+    if ct.shape != value.shape:
+        msg = f"vjp: a cotangent of shape {list(ct.shape)} was given for an output of shape {list(value.shape)}."
+        raise UsageError(msg)
+    return ct if ct.dtype is value.dtype else _cast(i, ct, value.kind)
 
 
 def mismatched(i: int, given: tuple[int, ...], wanted: tuple[int, ...]) -> str:
@@ -65,17 +88,21 @@ def mismatched(i: int, given: tuple[int, ...], wanted: tuple[int, ...]) -> str:
                                        f"shape of {wanted}.")
 
 
-def _one(output: End, shape: tuple[int, ...], kind: Any) -> Tensor:
+def _one(output: End, shape: tuple[int, ...], kind: Kind) -> Tensor:
     """The cotangent of a scalar that was given none."""
+    _check_implied(shape, kind)
+    if isinstance(output, GradientEdge):
+        return ones(shape, dtype=kind.dtype, device=kind.device)
+    return ones_like(below(output))
+
+
+def _check_implied(shape: tuple[int, ...], kind: Kind) -> None:
     if any(n != 1 for n in shape):
         msg = f"grad can be implicitly created only for scalar outputs, and this one has shape {list(shape)}."
         raise UsageError(msg)
     if kind.dtype.is_complex:
         msg = f"grad can be implicitly created only for real scalar outputs but got {kind.dtype}"
         raise UsageError(msg)
-    if isinstance(output, GradientEdge):
-        return ones(shape, dtype=kind.dtype, device=kind.device)
-    return ones_like(below(output))
 
 
 def warn_of_cycle() -> None:

@@ -1,6 +1,6 @@
 """What every interpreter is: the meaning of ops, and of tensors, at one level.
 
-An interpreter names no op, and an op's row names no interpreter.  To add one, write these methods.
+No interpreter has a case for an op, and an op's row names no interpreter.  To add one, write these methods.
 
 Upstream: FuncTorchInterpreter in torch/_functorch/pyfunctorch.py.
 """
@@ -72,13 +72,15 @@ class Interpreter:
     def gradients(self, run: Callable[..., Any], outputs: Sequence[Any], inputs: Sequence[Any], cts: Sequence[Any],
                   retain_graph: bool) -> Sequence[Any]:
         """The gradients, in the graph of a level below, of outputs of this level, which has none; `run` gives those below."""
-        return [self.primal(x) for x in (*outputs, *inputs) if x.owner is self]
+        raise self._not_here()
 
     def primal(self, x: Tensor) -> Tensor:
         """The tensor in whose graph a wrapper of this level, which has none, is differentiated."""
-        msg = (f"autograd: a tensor belongs to {self}, and gradients are taken at one grad level: call it outside of "
-               f"{self.name}, on outputs of one level.")
-        raise UsageError(msg)
+        raise self._not_here()
+
+    def _not_here(self) -> UsageError:
+        return UsageError(f"autograd: a tensor belongs to {self}, and gradients are taken at one grad level: call it outside "
+                          f"of {self.name}, on outputs of one level.")
 
     def detach_(self, x: Tensor) -> None:
         """Make `x`, a wrapper of this level, forget what it was computed from at this level."""

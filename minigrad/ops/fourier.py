@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dtypes import FLOAT, float16
-from ..errors import UsageError
+from ..errors import UsageError, no_dimension
 from ..op import OpFunction, row
 from ..state import current
 from .batching import to_front
@@ -144,8 +144,7 @@ def _signal(x: Tensor, s: Sequence[int] | None, dim: Sequence[int] | None) -> Si
 
 def _dim(dim: int, x: Tensor) -> int:
     if not x.ndim:
-        msg = f"Dimension specified as {dim} but tensor has no dimensions"
-        raise IndexError(msg)
+        raise no_dimension(dim, 0)
     return normal_dim(dim, x.ndim)
 
 

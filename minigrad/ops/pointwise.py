@@ -129,7 +129,8 @@ def _trunc_kernel(xp: Any, x0: Array, x1: Array) -> Array:
 
 def _refuse_zero(xp: Any, x0: Array, x1: Array) -> None:
     if xp.result_type(x0, x1).kind in "iu" and not xp.all(x1):
-        msg = "ZeroDivisionError"
+        msg = ("ZeroDivisionError: among the integers to divide by there is a 0, and an integer has no inf or nan. Divide "
+               "floats, or put another number there with where()")
         raise ValueError(msg)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, int64
-from ..errors import UsageError
+from ..errors import UsageError, no_dimension
 from ..op import OpFunction, row
 from ..tensor import Tensor, bottom
 from .batching import physical, to_front
@@ -176,8 +176,7 @@ def roll(x: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | Non
         msg = f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(dims)}"
         raise UsageError(msg)
     if not x.ndim:
-        msg = f"Dimension specified as {dims[0]} but tensor has no dimensions"
-        raise IndexError(msg)
+        raise no_dimension(dims[0], 0)
     return roll_dims(x, shifts=moves, dims=tuple([normal_dim(d, x.ndim) for d in dims]))  # type: ignore[no-any-return]
 
 

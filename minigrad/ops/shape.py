@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..backend import NUMPY_DTYPE, expanded
-from ..errors import UsageError
+from ..errors import UsageError, no_dimension
 from ..op import OpFunction, row
 from ..state import watched
 from ..tensor import alias
@@ -26,8 +26,7 @@ def normal_dim(dim: int, rank: int) -> int:
     """`dim`, not negative.  Raises IndexError, with torch's text, where it is out of range."""
     span = max(rank, 1)
     if not -span <= dim < span:
-        msg = f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got {dim})"
-        raise IndexError(msg)
+        raise no_dimension(dim, span)
     return dim % span
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CheckpointError, Refusal, one_of
+from ..errors import CheckpointError, Refusal, one_of, refused
 from ..regions import policies as checkpoint_policies
 from ..regions.policies import CheckpointPolicy, SelectiveCheckpointContext, checkpoint_name
 from ..regions.recompute import Frame, records
@@ -63,13 +63,17 @@ def checkpoint(function: Callable[..., Any] | None = None, *args: Any, use_reent
                 return checkpoint(f, *args, **options | kwargs)
             return checkpointed
         return decorate
+    one_of("determinism_check", determinism_check, "default", "values", "none")
+    one_of("remat", remat, "first", "every")
     if use_reentrant:
+        if remat != "first":
+            msg = (f"checkpoint(remat={remat!r}) is only supported when use_reentrant=False. With use_reentrant=True there are "
+                   "no derivatives of a higher order, which it is for. [NOTE reentrant]")
+            raise refused(msg)
         return reentrant(function, args, kwargs, preserve_rng_state=preserve_rng_state,
                          plain=context_fn is noop_context_fn and not debug)
     state = current()
     remat = state.remat or remat
-    one_of("determinism_check", determinism_check, "default", "values", "none")
-    one_of("remat", remat, "first", "every")
     forward, again = context_fn()
     if not records(state):
         with forward:

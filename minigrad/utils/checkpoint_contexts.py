@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..autograd.engine import Run
-from ..errors import UsageError
+from ..errors import UsageError, one_of
 from ..scope import Scope
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class set_checkpoint_remat(Scope):  # noqa: N801  as its siblings
     """Within this context every checkpoint has remat="first", or "every", whatever its own remat says."""
 
     def __init__(self, remat: str) -> None:
+        one_of("remat", remat, "first", "every")
         self.remat = remat
 
     def inside(self, outside: State) -> State:

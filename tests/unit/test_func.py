@@ -1,6 +1,7 @@
 """minigrad/func.py: arguments, structures and errors; what the transforms compute is in spec and differential."""
 
 import pytest
+import torch
 
 import minigrad as mg
 from minigrad import func
@@ -106,6 +107,64 @@ def test_the_function_of_vjp_checks_structure_and_shape(x):
         pull((x,))
     with pytest.raises(UsageError, match="a cotangent of shape"):
         pull((x, x))
+
+
+@pytest.mark.parametrize("given", [1.0, "s"])
+def test_the_function_of_vjp_takes_tensors_or_none(x, given):
+    _, pull = func.vjp(mg.sin, x)
+    with pytest.raises(TypeError, match=f"gradients can be either Tensors or None, but got {type(given).__name__}"):
+        pull(given)
+
+
+def test_none_is_the_cotangent_1_of_a_scalar_alone(x):
+    _, pull = func.vjp(lambda a: (a.sum(), a), x)
+    assert pull((None, mg.zeros_like(x)))[0].tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(UsageError, match=r"only for scalar outputs, and this one has shape \[3\]"):
+        pull((None, None))
+
+
+def test_an_output_that_depends_on_nothing_needs_no_cotangent(x):
+    _, pull = func.vjp(lambda a: (a.sum(), mg.ones(2)), x)
+    assert pull((None, None))[0].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_complex_cotangent_of_a_real_output_is_refused(x):
+    _, pull = func.vjp(mg.sin, x)
+    with pytest.raises(UsageError, match="both grad_output and output are required to have the same dtype"):
+        pull(x.to(mg.complex64))
+
+
+@pytest.mark.parametrize("given", [1.0, None])
+def test_the_function_of_linearize_takes_tensors(x, given):
+    _, push = func.linearize(mg.sin, x)
+    with pytest.raises(UsageError, match=f"tangents: Expected tensors, got unsupported type {type(given).__name__}"):
+        push(given)
+
+
+def second(create_graph, lib):
+    """The derivative of x * sin'(x), where the vjp function is told."""
+    def slope(x):
+        _, pull = lib.func.vjp(lib.sin, x)
+        return x * pull(lib.tensor(1.0), create_graph=create_graph)[0]
+    return lib.func.grad(slope)(lib.tensor(0.5)).item()
+
+
+def recorded(create_graph, mode, lib):
+    """Whether cotangents from the vjp function have a graph of level 0, under a grad mode."""
+    _, pull = lib.func.vjp(lib.sin, lib.ones(3, requires_grad=True))
+    with lib.set_grad_enabled(mode):
+        return pull(lib.ones(3), create_graph=create_graph)[0].requires_grad
+
+
+@pytest.mark.parametrize("create_graph", [None, True, False])
+def test_the_function_of_vjp_records_for_levels_below_as_it_is_told(create_graph):
+    assert second(create_graph, mg) == pytest.approx(second(create_graph, torch), rel=1e-6)
+
+
+@pytest.mark.parametrize("mode", [True, False])
+@pytest.mark.parametrize("create_graph", [None, True, False])
+def test_the_function_of_vjp_records_at_level_0_as_it_is_told(create_graph, mode):
+    assert recorded(create_graph, mode, mg) is recorded(create_graph, mode, torch)
 
 
 def test_tangents_must_be_like_the_primals(x):

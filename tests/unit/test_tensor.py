@@ -240,6 +240,16 @@ def test_a_gradient_must_have_the_tensors_shape(x):
         x.grad = mg.tensor([1.0])
 
 
+@pytest.mark.parametrize("ask", ["size", "stride"])
+@pytest.mark.parametrize(("shape", "dim"), [((3,), 5), ((3,), -2), ((2, 3), 2), ((), 0), ((), -1)])
+def test_a_dimension_that_is_not_there_is_told_in_torchs_words(ask, shape, dim):
+    with pytest.raises(IndexError) as wanted:
+        getattr(torch.ones(shape), ask)(dim)
+    with pytest.raises(IndexError) as found:
+        getattr(mg.ones(shape), ask)(dim)
+    assert str(found.value) == str(wanted.value)
+
+
 def test_wrapper_has_the_shape_of_what_is_inside(x):
     with level(GradInterpreter()) as me:
         assert wrapper(me, x).shape == x.shape

@@ -13,6 +13,14 @@ def x(device):
     return mg.tensor([1.0, 2.0], device=device).requires_grad_()
 
 
+@pytest.mark.parametrize("hooks", [(1, abs), (abs, 2)])
+def test_hooks_that_are_no_functions_are_refused_where_they_are_entered(hooks):
+    """As torch does, which makes the context."""
+    context = saved_tensors_hooks(*hooks)
+    with pytest.raises(TypeError, match="both must be functions, found"), context:
+        pass
+
+
 def test_the_innermost_hooks_are_in_force():
     with saved_tensors_hooks(abs, abs):
         outer = current().hooks

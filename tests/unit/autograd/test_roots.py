@@ -36,6 +36,35 @@ def test_nothing_has_no_gradient(x):
         mg.autograd.grad([], [x])
 
 
+def test_a_cotangent_is_a_tensor(x):
+    with pytest.raises(TypeError, match="gradients can be either Tensors or None, but got float"):
+        mg.autograd.grad(x.sum(), x, grad_outputs=(1.0,))
+    with pytest.raises(TypeError, match="gradients can be either Tensors or None, but got float"):
+        x.sum().backward(1.0)
+
+
+def test_a_constant_among_the_inputs_is_told_by_its_index_and_level(x):
+    with pytest.raises(UsageError, match=r"the one at index 1 is a constant of level 0\. Call requires_grad_\(\) on it"):
+        mg.autograd.grad(x.sum(), [x, x.detach()])
+
+
+def test_an_input_of_a_level_below_the_outputs_is_told_by_both_levels(x):
+    with pytest.raises(UsageError, match=r"the one at index 1 belongs to level 0, and the outputs to grad@1\. Pass it as an "
+                                         "argument of the function that grad@1 transforms"):
+        grad(lambda y: mg.autograd.grad(y.sum(), [y, x])[0].sum())(x)
+
+
+def test_an_input_of_a_level_above_the_outputs_is_told_by_both_levels(x):
+    with pytest.raises(UsageError, match=r"the one at index 0 belongs to grad@1, and the outputs to level 0\. Differentiate "
+                                         "inside grad@1"):
+        grad(lambda y: mg.autograd.grad(x.sum(), y)[0].sum())(x)
+
+
+def test_an_input_that_was_not_used_is_told_by_its_index(x):
+    with pytest.raises(UsageError, match="The differentiated Tensor at index 1 appears to not have been used in the graph"):
+        mg.autograd.grad(x.sum(), [x, mg.ones_like(x).requires_grad_()])
+
+
 def test_a_cotangent_takes_the_type_of_its_output(x, device):
     [(_, _, ct)] = roots([x], [mg.ones(2, dtype=mg.float64, device=device)], "test")
     assert ct.dtype is mg.float32

@@ -8,7 +8,13 @@ import minigrad as mg
 from minigrad.errors import Refusal
 from minigrad.regions.recompute import Frame, Slot
 from minigrad.state import current
-from minigrad.utils.checkpoint import checkpoint, checkpoint_sequential, is_recomputing, set_checkpoint_early_stop
+from minigrad.utils.checkpoint import (
+    checkpoint,
+    checkpoint_sequential,
+    is_recomputing,
+    set_checkpoint_early_stop,
+    set_checkpoint_remat,
+)
 
 
 @pytest.fixture
@@ -120,3 +126,21 @@ def test_the_last_segment_runs_plainly(x):
     assert not isinstance(y.grad_fn.saved[0], Slot)
     y.sum().backward()
     assert x.grad is not None
+
+
+@pytest.mark.parametrize("name", ["remat", "determinism_check"])
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_a_misspelt_argument_is_refused_by_both_variants(x, name, use_reentrant):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        checkpoint(mg.sin, x, use_reentrant=use_reentrant, **{name: "evry"})
+
+
+def test_the_reentrant_variant_refuses_remat_which_it_cannot_do(x):
+    with pytest.raises(ValueError, match=r"remat='every'\) is only supported when use_reentrant=False") as refused:
+        checkpoint(mg.sin, x, use_reentrant=True, remat="every")
+    assert refused.value.refusal
+
+
+def test_a_misspelt_remat_is_refused_where_its_context_is_made():
+    with pytest.raises(ValueError, match="remat must be"):
+        set_checkpoint_remat("evry")
