@@ -27,11 +27,7 @@ def __getattr__(name: str) -> object:
         with names.FINDING:
             globals()[name] = found = names.published(names.held(*_NAMES[name]))
         return found
-    if name == "bfloat16":
-        msg = "minigrad has no bfloat16, because numpy, which holds its arrays, has none: use float16 or float32."
-        raise AttributeError(msg)
-    msg = f"module 'minigrad' has no attribute {name!r}"
-    raise AttributeError(msg)
+    raise names.absent(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -52,8 +52,9 @@ def _read(x: Tensor, what: str) -> Tensor:
 
 def text(x: Tensor) -> str:
     """Values, or the layers around them: `grad@2*(vmap@1(tensor(...), bdim=0))`, a star where the layer has an edge."""
+    title = "" if x.extra is None else getattr(x.extra.role, "title", "")
     if x.owner is not None:
-        return f"{x.owner}{'*' if x.node is not None else ''}({x.value!r}{x.owner.describe(x)})"
+        return f"{title}{x.owner}{'*' if x.node is not None else ''}({x.value!r}{x.owner.describe(x)})"
     more = "" if x.device.kind == "cpu" else f", device='{x.device}'"
     if x.device.readable:
         host = seen(x)
@@ -66,7 +67,7 @@ def text(x: Tensor) -> str:
         more += ", requires_grad=True"
     elif x.node is not None:
         more += f", grad_fn=<{x.grad_fn.name()}>" if x.grad_fn is not None else ", requires_grad=True"
-    return f"tensor({values}{more})"
+    return f"{title}tensor({values}{more})"
 
 
 def stride(x: Tensor, dim: int | None = None) -> Any:

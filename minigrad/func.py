@@ -18,6 +18,7 @@ from .functionalization import functionalize
 from .interpreters.grad import GradInterpreter
 from .interpreters.jvp import JvpInterpreter
 from .interpreters.vmap import VmapInterpreter
+from .names import absent
 from .ops.batching import to_front
 from .ops.creation import eye, ones_like, zeros_like
 from .ops.joining import cat, split, stack
@@ -42,8 +43,7 @@ def __getattr__(name: str) -> object:
         from .nn import functional_call as file  # noqa: PLC0415
 
         return getattr(file, name)
-    msg = f"module 'minigrad.func' has no attribute {name!r}"
-    raise AttributeError(msg)
+    raise absent(__name__, name)
 
 
 # ---------------------------------------------------------------- what transforms share

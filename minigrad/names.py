@@ -48,6 +48,24 @@ def published(f: Any) -> Any:
     return modes.published(f)
 
 
+_INSTEAD = {
+    "minigrad.bfloat16": "numpy, which holds its arrays, has none: use float16 or float32.",
+    "minigrad.compile": "an op runs where it is called: leave the call out, or look at what runs with "
+                        "minigrad.fx.experimental.proxy_tensor.make_fx.",
+    "minigrad.optim": "it is about gradients alone: write the step, `with minigrad.no_grad(): p -= lr * p.grad`.",
+    "minigrad.autograd.set_multithreading_enabled": "a backward runs in the thread that asked for it: leave the call out.",
+    "minigrad.func.debug_unwrap": "a tensor shows its layers where it is printed: use print(x).",
+}
+"""Why some names of torch are not here, and what to do."""
+
+
+def absent(module: str, name: str) -> AttributeError:
+    """The error of a name that a module has not."""
+    instead = _INSTEAD.get(f"{module}.{name}")
+    return AttributeError(f"module {module!r} has no attribute {name!r}" if instead is None else
+                          f"{module} has no {name}, because {instead}")
+
+
 _loader: Any = __spec__.loader
 _text = _loader.get_data(f"{__file__.rpartition('names')[0]}__init__.pyi").decode()
 METHODS, OTHERS = map(_read, _text.split("- functions alone\n"))

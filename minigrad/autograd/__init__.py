@@ -11,6 +11,7 @@ from ..errors import UsageError
 from ..graph.edge import GradientEdge
 from ..graph.raw import SavedTensor as SavedTensor
 from ..modes import publish
+from ..names import absent
 from ..tensor import Tensor, alias
 from . import engine
 from .grad_mode import enable_grad, no_grad, set_grad_enabled
@@ -42,8 +43,7 @@ def __getattr__(name: str) -> object:
 
         module = import_module(f".{_LATE[name]}", __name__)
         return module if name == _LATE[name] else getattr(module, name)
-    msg = f"module 'minigrad.autograd' has no attribute {name!r}"
-    raise AttributeError(msg)
+    raise absent(__name__, name)
 
 
 def backward(tensors: End | Sequence[End], grad_tensors: Any = None, retain_graph: bool | None = None,

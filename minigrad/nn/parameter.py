@@ -28,6 +28,9 @@ class Parameter(metaclass=_Role):
     Source: torch.nn.Parameter.
     """
 
+    title = "Parameter containing:\n"
+    """What its text begins with."""
+
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
         x = _with_role(data, cls)
         if x.owner is None and x.dtype.differentiable:

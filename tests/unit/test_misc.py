@@ -512,3 +512,12 @@ def test_the_version_is_that_of_the_project():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'minigrad' has no attribute 'nothing'"):
         minigrad.nothing
+
+
+@pytest.mark.parametrize(("where", "name", "way_out"), [
+    ("minigrad", "bfloat16", "use float16"), ("minigrad", "compile", "leave the call out"), ("minigrad", "optim", "write the step"),
+    ("minigrad.autograd", "set_multithreading_enabled", "leave the call out"), ("minigrad.func", "debug_unwrap", "use print")])
+def test_a_name_of_torch_that_is_left_out_on_purpose_says_why_and_what_to_do(where, name, way_out):
+    assert hasattr(import_module(where.replace("minigrad", "torch")), name)
+    with pytest.raises(AttributeError, match=f"{where} has no {name}, because .*: {way_out}"):
+        getattr(import_module(where), name)

@@ -781,3 +781,12 @@ def test_feature_dropout_drops_whole_channels():
     for y in (nn.Dropout3d()(minigrad.ones(4, 50, 2, 2, 2)), nn.FeatureAlphaDropout()(minigrad.ones(4, 50, 2, 2, 2))):
         assert (y.flatten(2).amin(-1) == y.flatten(2).amax(-1)).all()
         assert len(set(y.flatten().tolist())) == 2
+
+
+@pytest.mark.parametrize("make", [lambda lib: lib.nn.Parameter(lib.tensor([1.5, 2.5])),
+                                  lambda lib: lib.nn.Buffer(lib.tensor([1.5, 2.5])),
+                                  lambda lib: lib.nn.Parameter(lib.tensor([1.5, 2.5]), requires_grad=False),
+                                  lambda lib: lib.nn.Parameter(lib.tensor([1.5, 2.5])).detach()],
+                         ids=["a parameter", "a buffer", "a constant parameter", "no parameter any more"])
+def test_a_tensor_of_a_module_is_printed_as_torchs(make):
+    assert repr(make(minigrad)) == repr(make(torch)).replace("1.5000, 2.5000", "1.5, 2.5")
