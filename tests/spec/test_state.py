@@ -121,7 +121,7 @@ def modes():
         return hasattr(mode, "seen")
 
     return {"inference": (mg.inference_mode(), lambda _: mg.sin(t(1.0)).is_inference()),
-            "autocast": (mg.autocast("cpu", mg.float16), lambda _: (mg.ones(2, 2) @ mg.ones(2, 2)).dtype is mg.float16),
+            "autocast": (mg.autocast(mg.get_default_device().type, mg.float16), lambda _: (mg.ones(2, 2) @ mg.ones(2, 2)).dtype is mg.float16),
             "dispatch": (Counting(), sees), "function": (Asked(), sees)}
 
 

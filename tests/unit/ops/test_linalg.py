@@ -25,7 +25,7 @@ def test_gradients_of_a_product_that_broadcasts_are_torchs(where, unit):
     a, b = (unit * rng.standard_normal(shape) - unit ** 2 for shape in WHERE[where])
     ct = a + b
     for mine, theirs in zip(gradients(mg, a, b, ct), gradients(torch, a, b, ct), strict=True):
-        np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(mine.cpu().numpy(), theirs.numpy(), rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("create_graph", [False, True])

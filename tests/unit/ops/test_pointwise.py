@@ -18,7 +18,7 @@ def derivatives(lib):
     size = lib.abs(x)
     (first,) = lib.autograd.grad(size, x, lib.arange(1.0, 7.0, dtype=lib.float64), create_graph=True)
     (second,) = lib.autograd.grad(first, x, lib.full((6,), 2 - 1j, dtype=lib.complex128))
-    return [y.detach().numpy() for y in (size, first, second)]
+    return [y.detach().cpu().numpy() for y in (size, first, second)]
 
 
 def test_derivatives_of_the_size_of_complex_numbers_are_torchs_at_zero_and_at_the_ends():
