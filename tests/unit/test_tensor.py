@@ -257,6 +257,7 @@ def test_wrapper_has_the_shape_of_what_is_inside(x):
 
 def test_fresh_counts_bytes_where_the_device_does():
     sim = mg.device("sim")
+    gc.collect()
     before = sim.stats.bytes.live
     x = mg.zeros(10, device="sim")
     assert sim.stats.bytes.live == before + 40
