@@ -22,7 +22,7 @@ from .. import tree
 from ..autograd.engine import Run
 from ..errors import CheckpointError
 from ..graph.saved import Hooks, PackedTensor, SavedBase, SavedValue, Site, keep, keep_base
-from ..state import State, current, show, tell, using
+from ..state import State, current, tell, using
 from ..tensor import Tensor, bases, next_number, peel
 from .oplog import OpLog, checksum
 
@@ -174,8 +174,7 @@ class Frame(Hooks):
         return CheckpointError(
             "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation: "
             f"{known} in the forward at {slot.site.owner or 'level 0'}{got}; the first one missing is {slot.site}. The "
-            f"function must do the same when it runs again: no state that changes between runs.{self.logs(refill)} "
-            f"[level stack: {show()}]")
+            f"function must do the same when it runs again: no state that changes between runs.{self.logs(refill)}")
 
     def logs(self, refill: Refill | None) -> str:
         """Where the runs part, if anybody looked, and both op by op, if debug asked for that."""
@@ -300,13 +299,13 @@ class Refill(Hooks):
         return CheckpointError(
             f"torch.utils.checkpoint: {what} than during the forward pass: save {slot.index} of "
             f"{slot.site.owner or 'level 0'}, {slot.site.name} of {slot.site.node}, was {_text(slot.looks)}; the "
-            f"recomputation saved {site.name} of {site.node}, {_text(looks)}.{self.frame.logs(self)} [level stack: {show()}]")
+            f"recomputation saved {site.name} of {site.node}, {_text(looks)}.{self.frame.logs(self)}")
 
     def _more(self, site: Site) -> CheckpointError:
         return CheckpointError(
             "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass: "
             f"{self.frame.count(site.owner)} in the forward at {site.owner or 'level 0'}; the next one is {site}."
-            f"{self.frame.logs(self)} [level stack: {show()}]")
+            + self.frame.logs(self))
 
 
 def _text(looks: tuple[Any, ...]) -> str:

@@ -21,7 +21,7 @@ from ..autograd.function import Function, once_differentiable
 from ..autograd.roots import roots
 from ..errors import CheckpointError, Refusal, UsageError, refused
 from ..graph.node import age
-from ..state import State, Watcher, current, show, using
+from ..state import State, Watcher, current, using
 from ..tensor import LEAF, Tensor, alias, edge, next_number, storage_of
 from .region import Region
 
@@ -56,7 +56,7 @@ def reentrant(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     if state.levels:
         msg = ("checkpoint(use_reentrant=True) runs a graph of level 0 inside a graph of level 0, which no level above sees: "
                "it composes with no transform. Use use_reentrant=False, which composes with all of them and needs no change to "
-               f"the function. [level stack: {show()}] [NOTE reentrant]")
+               "the function. [NOTE reentrant]")
         raise Refusal(msg)
     if None in state.grad_off:
         return function(*args)
@@ -66,7 +66,7 @@ def reentrant(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     outs = rerun.forward(inputs, state)
     if versions != [x._version for x in inputs]:  # noqa: SLF001
         msg = ("the function of checkpoint(use_reentrant=True) modified an argument by an inplace operation, and would start "
-               f"from the new value when it runs again. Clone it first. [level stack: {show()}] [NOTE captured-tensors]")
+               "from the new value when it runs again. Clone it first. [NOTE captured-tensors]")
         raise CheckpointError(msg)
     captured = tuple(rerun.captured.values())
     if not captured:
@@ -90,7 +90,7 @@ class CheckpointFunction(Function):
         if run is not None and run.partial:
             msg = ("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
                    "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
-                   f".backward() without passing the `inputs` argument. [level stack: {show()}] [NOTE reentrant]")
+                   ".backward() without passing the `inputs` argument. [NOTE reentrant]")
             raise Refusal(msg)
         return None, None, None, *ctx.rerun.gradients(ctx.saved_tensors, grads)
 
@@ -170,7 +170,7 @@ class Reads(Watcher):
         if x.store in LOST:
             msg = ("a region of checkpoint(use_reentrant=True) reads a tensor that another such region computed and did not "
                    "return: nothing recorded how, and the gradient would be without that part. Return it and pass it on, or "
-                   f"use use_reentrant=False. [level stack: {show()}] [NOTE reentrant]")
+                   "use use_reentrant=False. [NOTE reentrant]")
             raise UsageError(msg)
         return x.store in self.computed
 
@@ -187,7 +187,7 @@ def _end(target: Any, nr: int, began: int, ends: dict[Edge, Tensor]) -> Edge:
         return target, nr
     if (target, nr) not in ends:
         msg = (f"the recomputation of a region differentiates {target!r}, which its forward did not: the gradient would be "
-               f"without that part. The function must read the same tensors when it runs again. [level stack: {show()}]")
+               f"without that part. The function must read the same tensors when it runs again.")
         raise CheckpointError(msg)
     return ends[target, nr], 0
 

@@ -26,7 +26,7 @@ from ..graph.node import Node, age
 from ..graph.record import already_freed
 from ..graph.saved import Hooks
 from ..ops.inplace import set_edge
-from ..state import current, show
+from ..state import current
 from ..tensor import WRITES, Tensor, next_number
 from .recompute import Frame, Refill, records
 from .region import NOTHING, Region
@@ -284,4 +284,4 @@ def _differs(then: int, now: int, owner: Interpreter | None) -> CheckpointError:
             "the recomputation reaches a tensor outside of the region that the forward did not")
     return CheckpointError(
         f"torch.utils.checkpoint: the graph of the region at {owner or 'level 0'} is not that of its forward: {what}. The "
-        f"function must do the same when it runs again, and may not change what it captures. [level stack: {show()}]")
+        f"function must do the same when it runs again, and may not change what it captures.")
