@@ -64,7 +64,7 @@ def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dtype
     """Source: torch.masked.prod."""
     out = _kept(input, mask, 1).to(_summed(input, dtype))
     if not input.ndim:
-        return reduction.prod(out)
+        return out.clone()  # type: ignore[no-any-return]
     for d in sorted(normal_dims(dim, input.ndim), reverse=True):
         out = reduction.prod(out, d, keepdim)
     return out  # type: ignore[no-any-return]
