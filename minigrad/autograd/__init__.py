@@ -66,7 +66,7 @@ def _accumulate(outputs: Sequence[Any], cts: Sequence[Any], retain_graph: bool |
         return
     outputs = list(map(primal, outputs))
     owner = owner_of(outputs, "backward()")
-    starts = roots(outputs, [c if c is None else primal(c) for c in given(cts)], "backward()")
+    starts = roots(outputs, list(map(primal, given(cts))), "backward()")
     targets = None
     if inputs is not None:
         targets = [primal(x) for x in _tuple(inputs)]

@@ -13,7 +13,7 @@ Upstream: torch/csrc/autograd/engine.cpp (whose queue is ordered by sequence num
 from __future__ import annotations
 
 from itertools import repeat
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -66,7 +66,7 @@ class Run:
         self._tables = {}
 
 
-_NUMBER = attrgetter("number")
+_NUMBER, _TARGET = attrgetter("number"), itemgetter(0)
 
 
 def reachable(roots: Sequence[Any], fixed: frozenset[Any] = frozenset(), *,
@@ -122,17 +122,17 @@ def backward(owner: Interpreter | None, roots: Sequence[tuple[Any, int, Tensor]]
     Returns the cotangents of `inputs`, None where there is none; with `accumulate`, leaves (those among `inputs`, or all)
     get theirs in `.grad` instead.
     """
-    edges = None if inputs is None else [end_of(x) for x in inputs]
+    edges = None if inputs is None else list(map(end_of, inputs))
     accumulate = accumulate or edges is None
     state = current()
     if state.watchers:
         tell(state.watchers, "backward", owner, None)
-    nodes, leaves = reachable([target for target, _, _ in roots], fixed)
+    nodes, leaves = reachable(list(map(_TARGET, roots)), fixed)
     if accumulate and state.recomputing is not None:
         nodes = [node for node in nodes if not done_before(node)]
     walk = Walk(nodes, leaves, edges, create_graph=create_graph, retain_graph=retain_graph, accumulate=accumulate)
     walk.run(owner, roots)
-    return [walk.captured.get(e) for e in edges or ()]
+    return list(map(walk.captured.get, edges or ()))
 
 
 class Walk(Run):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Refusal, UsageError
 from ..graph.edge import GradientEdge, end_of
 from ..ops.creation import zeros_like
-from ..state import State, current
+from ..state import current
 from ..tensor import LEAF, Tensor, alias, next_number, wrapper
 from . import engine
 from .roots import mismatched, roots
@@ -29,10 +29,7 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
 
     along: these are tangents of gradients, where nothing goes to `fixed` targets.
     """
-    state = current()
-    ys = [y if y.owner is None else _live(y, state) for y in ys]
-    xs = [x if x.owner is None else _live(x, state) for x in xs]
-    cts = [ct if ct is None or ct.owner is None else _live(ct, state) for ct in cts]
+    ys, xs, cts = list(map(_live, ys)), list(map(_live, xs)), list(map(_live, cts))
     above = [x.owner for x in (*ys, *xs) if x.owner is not None and x.owner.transparent]
     if above:
         def below(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *, retain_graph: bool,
@@ -40,7 +37,7 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
             return gradients(ys, xs, cts, retain_graph=retain_graph, create_graph=create_graph,
                              fixed=fixed | (directions or frozenset()), along=along or directions is not None)
 
-        return max(above, key=state.levels.index).gradients(below, ys, xs, cts, retain_graph)
+        return max(above, key=current().levels.index).gradients(below, ys, xs, cts, retain_graph)
     if not ys:
         return [None] * len(xs)
     owner = owner_of(ys, "autograd.grad")
@@ -119,16 +116,16 @@ def _hooked(target: Any) -> bool:
     return hooks is not None and any((hooks.pre, hooks.post, hooks.retains, *hooks.tensor.values()))
 
 
-def _live(x: Tensor, state: State) -> Tensor:
-    """What a wrapper means whose level has no graph and has gone."""
-    while x.owner is not None and x.owner.transparent and x.owner not in state.levels:
+def _live(x: Any) -> Any:
+    """What a wrapper means whose level has no graph and has gone; anything else as it is."""
+    while x is not None and x.owner is not None and x.owner.transparent and x.owner not in current().levels:
         x = x.owner.escaped(x)
     return x
 
 
-def primal(x: Tensor) -> Tensor:
-    """The tensor in whose graph `.backward()` runs, which accumulates no tangents."""
-    while x.owner is not None and x.owner.transparent:
+def primal(x: Any) -> Any:
+    """The tensor in whose graph `.backward()` runs, which accumulates no tangents; None as it is."""
+    while x is not None and x.owner is not None and x.owner.transparent:
         x = x.owner.primal(x) if x.owner in current().levels else x.owner.escaped(x)
     return x
 

@@ -5,6 +5,7 @@ Source: torch.autograd._make_grads.
 
 from __future__ import annotations
 
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
@@ -30,7 +31,7 @@ def roots(outputs: Sequence[End], cts: Sequence[Tensor | None], what: str) -> li
     if len(outputs) != len(cts):
         msg = f"{what}: got {len(outputs)} tensors and {len(cts)} gradients. Give one for each, or None for a scalar."
         raise UsageError(msg)
-    return [_root(i, y, ct, what) for i, (y, ct) in enumerate(zip(outputs, cts))]  # noqa: B905  strict= costs as much again
+    return list(map(_root, count(), outputs, cts, repeat(what)))
 
 
 def _root(i: int, output: End, ct: Tensor | None, what: str) -> tuple[Any, int, Tensor]:

@@ -44,16 +44,16 @@ class Slot:
     At level 0 it is the saved tensor itself, elsewhere layers are put around what it gives.
     """
 
-    __slots__ = ("__weakref__", "frame", "index", "level", "looks", "site")
+    __slots__ = ("__weakref__", "frame", "index", "looks", "site")
 
     frame: Frame
-    level: Any
     index: int
+    """Among the saves of its level, which the site names."""
     looks: tuple[Any, ...]
     site: Site
 
     def unpack(self) -> Tensor:
-        return self.frame.unpack(self, self.level)
+        return self.frame.unpack(self, self.site.owner)
 
 
 class Frame(Hooks):
@@ -96,13 +96,11 @@ class Frame(Hooks):
         return (base.value.shape, base.kind, checksum(base)) if self.check == "values" else (base.value.shape, base.kind)
 
     def pack(self, base: Tensor, site: Site) -> Slot:
-        level = site.owner
-        slots = self.slots.get(level)
+        slots = self.slots.get(site.owner)
         if slots is None:
-            slots = self.slots[level] = []
+            slots = self.slots[site.owner] = []
         slot = Slot()
         slot.frame = self
-        slot.level = level
         slot.index = len(slots)
         slot.site = site
         slot.looks = self.look(base)
@@ -114,7 +112,7 @@ class Frame(Hooks):
     def unpack(self, packed: Slot, asking: Any) -> Tensor:
         now = current()
         tables = (now.group or now.run or Run()).tables(self)
-        table = tables.setdefault(packed.level, {})
+        table = tables.setdefault(packed.site.owner, {})
         if packed.index not in table:
             self.recompute(Refill(self, asking, tables))
         if packed.index not in table:
@@ -169,8 +167,8 @@ class Frame(Hooks):
 
     def fewer(self, slot: Slot, refill: Refill | None = None) -> CheckpointError:
         """The error of a recomputation that did not get to a save of its forward."""
-        known = self.count(slot.level)
-        got = "" if refill is None else f", and {refill.counts.get(slot.level, 0)} during recomputation"
+        known = self.count(slot.site.owner)
+        got = "" if refill is None else f", and {refill.counts.get(slot.site.owner, 0)} during recomputation"
         return CheckpointError(
             "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation: "
             f"{known} in the forward at {slot.site.owner or 'level 0'}{got}; the first one missing is {slot.site}. The "
@@ -249,7 +247,7 @@ class Refill(Hooks):
     def pack(self, base: Tensor, site: Site) -> Tensor:
         slot = self.met(base, site)
         if slot is not None:
-            self.table.setdefault(slot.level, {})[slot.index] = keep_base(base)
+            self.table.setdefault(slot.site.owner, {})[slot.index] = keep_base(base)
             if not self.missing and (self.frame.early_stop or self.frame.region.ended is None):  # never ahead of the forward
                 raise Stop(self)
         return base

@@ -234,7 +234,7 @@ class Recording(Refill):
         self.below = Below(frame, here & around - {level})
         self.kept = {level, *here} - self.below.levels
         known = [*slots, *[slot for owner in self.kept - {level} for slot in frame.alive(owner)]]
-        self.missing = {(slot.level, slot.index): slot for slot in known}
+        self.missing = {(slot.site.owner, slot.index): slot for slot in known}
 
     def manager(self, owner: Any) -> Hooks | None:
         return self if owner in self.kept else self.below.manager(owner)

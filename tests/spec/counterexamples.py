@@ -509,7 +509,7 @@ def recomputed_values_kept():
 
     def lasting(self, packed, asking):
         if (run := state.current().run) is not None:
-            run.tables(self).setdefault(packed.level, _Lasting())
+            run.tables(self).setdefault(packed.site.owner, _Lasting())
         return unpack(self, packed, asking)
     return replaced(recompute.Frame, unpack=lasting)
 

@@ -33,7 +33,7 @@ def test_a_node_in_the_region_keeps_a_slot(x):
     y = checkpoint(lambda v: v.sin(), x)
     (kept,) = y.grad_fn.saved
     assert isinstance(kept, Slot)
-    assert (kept.index, kept.level) == (0, None)
+    assert (kept.index, kept.site.owner) == (0, None)
 
 
 def test_slots_are_numbered_in_the_order_of_saving(x):
