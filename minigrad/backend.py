@@ -265,6 +265,14 @@ def expanded(xp: Any, array: Array, shape: tuple[int, ...]) -> Array:
     return view
 
 
+def repeated(xp: Any, array: Array, shape: tuple[int, ...], dims: tuple[int, ...]) -> Array:
+    """A view of that shape, which repeats an array along `dims`, that it does not have."""
+    if type(array) is HOST_ARRAY and array.flags.c_contiguous:  # in a quarter of the time
+        own = iter(array.strides)
+        return numpy.ndarray(shape, array.dtype, array, 0, tuple([0 if d in dims else next(own) for d in range(len(shape))]))
+    return expanded(xp, xp.expand_dims(array, dims), shape)
+
+
 def is_writable(array: Array) -> bool:
     """Whether a program may write to it: no two elements are one."""
     if isinstance(array, HOST_ARRAY) and not array.flags.writeable:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..backend import NUMPY_DTYPE, expanded
+from ..backend import NUMPY_DTYPE, expanded, repeated
 from ..errors import UsageError, no_dimension
 from ..op import OpFunction, row
 from ..state import watched
@@ -315,7 +315,7 @@ def _restore_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Para
 
 
 restore_row: OpFunction = row(
-    "broadcast_in_dim", lambda xp, x0, shape, dims: expanded(xp, x0.reshape(_with_dims(shape, dims)), shape), view=True,
+    "broadcast_in_dim", repeated, view=True,
     vjp=(lambda ct, dims: sum_dims(ct, dims=dims, keepdim=False),), jvp="linear", batch=_restore_batch,
     doc="The transpose of a sum over dims: a view that repeats along them.  Source: torch.ops.prims.broadcast_in_dim.")
 

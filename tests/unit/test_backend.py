@@ -104,3 +104,19 @@ def test_an_array_without_elements_may_be_written_to():
     """Its strides are 0, and no two elements are one."""
     x = mg.zeros(1, 0, 3)
     assert x.sin_() is x
+
+
+@pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2).T, np.ones((2, 3))[:, ::2],
+                                   np.array(2.0), np.ones((0, 3))], ids=lambda a: f"{a.shape}{a.strides}")
+@pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 2)])
+def test_an_array_is_repeated_along_dimensions_that_it_does_not_have(array, dims):
+    """As numpy's broadcast_to, where it lies too, and as writable as the array."""
+    dims = dims if array.ndim else tuple(range(len(dims)))
+    extents = iter(array.shape)
+    shape = tuple(4 if d in dims else next(extents) for d in range(array.ndim + len(dims)))
+    found = backend.repeated(np, array, shape, dims)
+    wanted = np.broadcast_to(np.expand_dims(array, dims), shape)
+    np.testing.assert_array_equal(found, wanted)
+    assert array.size == 0 or found.strides == wanted.strides
+    assert array.size == 0 or np.shares_memory(found, array)
+    assert found.flags.writeable
