@@ -36,6 +36,29 @@ class Plan:
     __slots__ = ("alone", "arrays", "complexes", "crossed", "joint", "lean", "needs", "one", "op", "origins", "places", "saves",
                  "steps")
 
+    saves: tuple[str, ...]
+    """The names of what is saved, in the order of the row."""
+    places: tuple[tuple[int | None, int], ...]
+    """Of each save: the number of the input that it is and 0, or None and the number of the output."""
+    origins: tuple[Any, ...]
+    """Of each save: which of the node's edges is its own, None where it has none, "out" where it is an output of the node."""
+    steps: tuple[Any, ...]
+    """Of each edge the formula, and what it reads: the number of a save, or a function of the node."""
+
+    # short ways, where a row is such that there are any [NOTE fast-path]
+    alone: int | None
+    """Of a single save: the number of the input that it is, or one more than the last where it is the output."""
+    crossed: bool
+    """Whether two inputs are saved in the other order, as those of a product."""
+    arrays: tuple[Any, ...] | None
+    """The steps on arrays of real numbers; None where a formula takes tensors."""
+    complexes: tuple[Any, ...] | None
+    """The steps on arrays of complex numbers; None where a formula takes tensors."""
+    one: Any
+    """The one formula on arrays that reads what is saved, if anything: most of a chain."""
+    lean: Any
+    """The one step, where it reads at most one save and nothing else."""
+
     def __init__(self, op: Op, needs: tuple[bool, ...]) -> None:
         self.op = op
         self.needs = needs
@@ -53,19 +76,18 @@ class Plan:
         used |= {name for name in order if name[0] == "o" or sum(name in names for names in reads) > 1}
         self.saves = tuple(name for name in order if name in used)
         place = {name: k for k, name in enumerate(self.saves)}
-        self.steps: tuple[Any, ...] = tuple(f and f.compiled(place, len(needs)) for f in formulas)
-        # of each save: which input it is, or None and which output
+        self.steps = tuple(f and f.compiled(place, len(needs)) for f in formulas)
         self.places = tuple((None, int(name[3:] or 0)) if name[0] == "o" else (int(name[1:]), 0) for name in self.saves)
-        # of each save: the place of its own edge among the node's, None where it has none, "out" where it is the node's output
         self.origins = tuple("out" if i is None else active.index(i) if needs[i] else None for i, _ in self.places)
-        # of a single save: which input it is, or the number of inputs; and whether there are two, crossed, as of a product
-        self.alone = None if len(self.places) != 1 else len(needs) if self.places[0][0] is None else self.places[0][0]
+        self._shorten()
+
+    def _shorten(self) -> None:
+        """Find the short ways."""
+        single, only = len(self.saves) < 2, self.steps[0] if len(self.steps) == 1 else None
+        self.alone = None if len(self.places) != 1 else len(self.needs) if self.places[0][0] is None else self.places[0][0]
         self.crossed = self.places == ((1, 0), (0, 0))
-        self.arrays = compiled(self.steps, "on_reals") if op.elementwise else None
-        self.complexes = compiled(self.steps, "on_complexes") if op.elementwise else None
-        # the rule on arrays, where it is one and reads what is saved or nothing: most of a chain
-        single = self.arrays is not None and len(self.arrays) == 1 and len(self.saves) < 2 and self.arrays[0]
-        self.one = single[0] if single and len(single[1]) == len(self.saves) else None
-        # one rule that reads at most one saved tensor and nothing else
-        self.lean = self.steps[0] if (len(self.steps) == 1 and self.steps[0] and not self.joint and len(self.saves) < 2
-                                      and self.steps[0][1] in ((), (0,))) else None
+        self.lean = only if only and single and not self.joint and only[1] in ((), (0,)) else None
+        self.arrays = compiled(self.steps, "on_reals") if self.op.elementwise else None
+        self.complexes = compiled(self.steps, "on_complexes") if self.op.elementwise else None
+        rule = self.arrays[0] if self.arrays and single and len(self.arrays) == 1 else None
+        self.one = rule[0] if rule and len(rule[1]) == len(self.saves) else None
