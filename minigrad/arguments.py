@@ -116,7 +116,7 @@ def only_real(leaves: Sequence[Any], what: str, which: str) -> None:
 def in_dims_of(in_dims: Any, args: tuple[Any, ...], leaves: list[Any]) -> list[int | None]:
     """For each leaf of vmap's arguments the dimension to map over, not negative, or None."""
     if not isinstance(in_dims, (int, tuple)):
-        msg = (f"vmap: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
+        msg = ("vmap: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
                f"{type(in_dims)}.")
         raise ValueError(msg)
     if not args:
@@ -193,5 +193,5 @@ def scalar(out: Any, what: str) -> None:
         raise UsageError(msg)
     if out.shape != ():
         msg = (f"{what}: Expected f(*args) to return a scalar Tensor, got tensor with {len(out.shape)} dims. Maybe you wanted "
-               f"to use the vjp or jacrev APIs instead?")
+               "to use the vjp or jacrev APIs instead?")
         raise UsageError(msg)

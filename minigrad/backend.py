@@ -257,7 +257,7 @@ def poison(array: Array) -> None:
 def expanded(xp: Any, array: Array, shape: tuple[int, ...]) -> Array:
     """A broadcast view; what is a part of it with an address for each element may be written to, where `array` may."""
     new = len(shape) - array.ndim
-    if type(array) is HOST_ARRAY and array.flags.c_contiguous and array.shape == shape[new:]:  # in a quarter of the time
+    if type(array) is HOST_ARRAY and array.flags.c_contiguous and array.shape == shape[new:]:  # numpy finds the strides slowly
         return numpy.ndarray(shape, array.dtype, array, 0, (0,) * new + array.strides)
     view = xp.broadcast_to(array, shape)
     if isinstance(view, HOST_ARRAY):
@@ -267,7 +267,7 @@ def expanded(xp: Any, array: Array, shape: tuple[int, ...]) -> Array:
 
 def repeated(xp: Any, array: Array, shape: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """A view of that shape, which repeats an array along `dims`, that it does not have."""
-    if type(array) is HOST_ARRAY and array.flags.c_contiguous:  # in a quarter of the time
+    if type(array) is HOST_ARRAY and array.flags.c_contiguous:  # numpy finds the strides slowly
         own = iter(array.strides)
         return numpy.ndarray(shape, array.dtype, array, 0, tuple([0 if d in dims else next(own) for d in range(len(shape))]))
     return expanded(xp, xp.expand_dims(array, dims), shape)

@@ -80,7 +80,7 @@ def _vjp(f: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool = False)
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         cts, ct_spec = tree.flatten(cotangents)
         if ct_spec != out_spec:
-            msg = (f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+            msg = ("Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
                    f"cotangents: {ct_spec}, primal output: {out_spec}")
             raise UsageError(msg)
         roots = []

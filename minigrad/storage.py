@@ -111,4 +111,4 @@ def modified(dtype: Any, store: Storage, expected: int) -> UsageError:
     return UsageError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{dtype} {list(store.array.shape)}], is at version {store.version}; expected version {expected} instead. "
-        f"Clone it before the in-place operation, or do that out of place.")
+        "Clone it before the in-place operation, or do that out of place.")

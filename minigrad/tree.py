@@ -75,7 +75,7 @@ def unflatten(leaves: Any, spec: Any) -> Any:
 def _unflatten(leaves: Any, spec: Any) -> Any:
     children = [next(leaves) if child is LEAF_SPEC else _unflatten(leaves, child) for child in spec.children]
     if spec.keys is not None:
-        made = dict(zip(spec.keys, children))  # noqa: B905  strict= costs as much again
+        made = dict(zip(spec.keys, children))  # noqa: B905  zip is slow with a keyword
         return made if spec.kind is dict else spec.kind(made)
     if spec.kind is tuple:
         return tuple(children)

@@ -73,7 +73,7 @@ def straight(walk: Walk, node: Any, ct: Any) -> tuple[Any, Any]:
         if new is not array:
             ct = array = new
         if held and node.number > retained:
-            node.held = None
+            node.held = None  # its release, where nobody watches
         target = node.target
         if not nodes or target is not nodes[-1] or target.outs > 1 or target in arrived:
             walk.arrive(target, node.nr, ct)

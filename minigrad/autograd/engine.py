@@ -283,7 +283,7 @@ def _sum(one: Any, other: Any) -> Any:
 def _fitted(grads: list[Any], metas: tuple[Any, ...]) -> list[Any]:
     """Cotangents in the shape and dtype of what they belong to: summed over what was broadcast, cast back."""
     return [g if g is None or (g.shape == shape and g.dtype is dtype) else sum_to(g, shape).to(dtype)
-            for g, (shape, dtype) in zip(grads, metas)]  # noqa: B905  strict= costs as much again
+            for g, (shape, dtype) in zip(grads, metas)]  # noqa: B905  zip is slow with a keyword
 
 
 def _pre(hooks: NodeHooks, ct: Any, *, one: bool) -> Any:

@@ -169,7 +169,7 @@ def _under(me: Interpreter, x: Tensor, what: str) -> Tensor:
     x = revive(x, state)
     if x.owner is not None and state.levels.index(x.owner) > state.levels.index(me):
         msg = (f"{what}: the tensor belongs to {x.owner}, which was entered after {me}: what it remembers would be lost. Enter "
-               f"a dual level inside, or do this outside. [NOTE dual-levels]")
+               "a dual level inside, or do this outside. [NOTE dual-levels]")
         raise Refusal(msg)
     return x
 

@@ -46,7 +46,7 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
             raise _no_input(i, x, owner)
         if fixed and end_of(x)[0] in fixed:
             msg = (f"{x!r} is an input and also a tangent: the derivative of its gradient cannot tell them apart. Give a clone "
-                   f"to make_dual or jvp. [NOTE gradients-of-duals]")
+                   "to make_dual or jvp. [NOTE gradients-of-duals]")
             raise Refusal(msg)
     starts = roots(ys, cts, "autograd.grad")
     if along:
@@ -104,7 +104,7 @@ def _no_hooks(todo: list[Any], fixed: frozenset[Any]) -> None:
         if _hooked(target):
             what = "a leaf" if isinstance(target, Tensor) else target.name()
             msg = (f"the gradient of a dual goes through a hook of {what}, which sees one thing at a time: use func.grad "
-                   f"inside the dual level. [NOTE gradients-of-duals]")
+                   "inside the dual level. [NOTE gradients-of-duals]")
             raise Refusal(msg)
         todo += () if isinstance(target, Tensor) else [further for further, _ in target.edges]
 

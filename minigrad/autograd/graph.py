@@ -111,7 +111,7 @@ class disable_saved_tensors_hooks(Scope):  # noqa: N801  torch spells it so
     def inside(self, outside: State) -> State:
         if outside.hooks is not None:
             msg = (f"saved tensor hooks cannot be disabled while some are in force ({self.message!r}): leave their context "
-                   f"first.")
+                   "first.")
             raise UsageError(msg)
         return outside._replace(hooks_disabled=self.message)
 

@@ -48,7 +48,7 @@ def _edge(x: Tensor) -> tuple[Any, int]:
     target, nr = edge(x)
     if target is None:
         msg = (f"a tensor of {x.owner} has no edge of its own, but its parts have: register it on the tensor that went into "
-               f"the level. [NOTE level-zero]")
+               "the level. [NOTE level-zero]")
         raise Refusal(msg)
     return target, nr
 

@@ -61,5 +61,5 @@ class Lost(Node):
     def run(self, ct: Any, wanted: set[Any] | None, create_graph: bool) -> Any:
         msg = (f"{self.function} kept a tensor that its forward computed from its inputs, and a derivative of its backward "
                "needs how it did: that was not recorded. Keep inputs and outputs only (return the tensor as one more output), "
-               f"or mark backward with once_differentiable. [NOTE custom-function]")
+               "or mark backward with once_differentiable. [NOTE custom-function]")
         raise UsageError(msg)

@@ -57,7 +57,7 @@ def _root(i: int, output: End, ct: Tensor | None, what: str) -> tuple[Any, int, 
 
 def _cast(i: int, ct: Tensor, kind: Kind) -> Tensor:
     if ct.dtype.is_complex != kind.dtype.is_complex:
-        msg = (f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+        msg = ("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
                f"grad_output[{i}] has a dtype of {ct.dtype} and output[{i}] has a dtype of {kind.dtype}.")
         raise UsageError(msg)
     return ct.to(kind.dtype)  # type: ignore[no-any-return]

@@ -222,7 +222,7 @@ class PackedTensor:
                        "would see another value. Clone it in the unpack hook first.")
                 raise UsageError(msg)
             if not isinstance(base, Tensor):
-                msg = (f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                msg = ("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                        f"{type(base).__name__} ({self.site}).")
                 raise TypeError(msg)
             base = bottom(base)

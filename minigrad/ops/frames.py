@@ -97,7 +97,7 @@ def istft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int 
     rows, count = x.shape[-2:]
     half = rows != n_fft if onesided is None else onesided
     if rows != (n_fft // 2 + 1 if half else n_fft):
-        msg = (f"istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when "
+        msg = ("istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when "
                f"onesided=True or n_fft without, but got {rows}")
         raise UsageError(msg)
     if return_complex and half:

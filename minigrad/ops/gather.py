@@ -298,7 +298,7 @@ def _writing(f: OpFunction, x: Tensor, dim: int, index: Tensor, source: Tensor) 
                f"dim: {at}")
         raise UsageError(msg)
     if source.shape != (*x.shape[:at], index.numel(), *x.shape[at + 1:]):
-        msg = (f"source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+        msg = ("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
                f"{list(x.shape)} source.shape = {list(source.shape)}")
         raise UsageError(msg)
     return f(x, index, source, dim=at)  # type: ignore[no-any-return]

@@ -190,7 +190,7 @@ def _writable(x: Tensor, name: str) -> Tensor:
             msg = (f"A view was created in no_grad mode and is being modified inplace with grad mode enabled ({name}). Given "
                    "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
                    "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
-                   f"tracked) or both outside (if you want the inplace to be tracked). [NOTE in-place]")
+                   "tracked) or both outside (if you want the inplace to be tracked). [NOTE in-place]")
             raise UsageError(msg)
         if (root.node is LEAF or (root.node is None and layer.node is not None)) and layer.owner not in state.grad_off:
             what = "a leaf Variable that requires grad" if root is layer else "a view of a leaf Variable that requires grad"
@@ -316,7 +316,7 @@ def embedded(x: Tensor, steps: tuple[Callable[[Tensor], Tensor], ...], part: Ten
     view = along(whole, steps)
     if root_of(view) is not root_of(whole) and view.numel():
         msg = (f"a view of a tensor that does not fill its memory, {list(part.shape)} of {list(x.shape)}, was written to where "
-               f"that is recorded: its gradient would be lost. Write to a view of a clone.")
+               "that is recorded: its gradient would be lost. Write to a view of a clone.")
         raise UsageError(msg)
     assign(view, part)
     return whole
@@ -367,7 +367,7 @@ def promote(x: Tensor, owner: Interpreter) -> None:
     handles = [root, *[v for v, _ in views_of(root)]]
     if any(owner.holds(h) for h in handles):
         msg = (f"an in-place operation writes what belongs to {owner} to memory of a primal of that level, which would become "
-               f"its own derivative: write to the dual itself, or to a clone.")
+               "its own derivative: write to the dual itself, or to a clone.")
         raise UsageError(msg)
     insides = [_moved(h) for h in handles]
     for handle, inside in zip(handles, insides, strict=True):

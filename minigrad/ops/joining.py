@@ -164,7 +164,7 @@ def split(x: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Ten
     at, n = _divided("split", x, dim)
     if isinstance(split_size, int):
         if split_size < 0 or (not split_size and n):
-            msg = (f"split expects split_size be non-negative, and 0 only where the dimension's size is 0, but got split_size="
+            msg = ("split expects split_size be non-negative, and 0 only where the dimension's size is 0, but got split_size="
                    f"{split_size} for a size of {n}")
             raise UsageError(msg)
         sizes: Sequence[int] = [min(split_size, n - i) for i in range(0, n, split_size or 1)] or [0]

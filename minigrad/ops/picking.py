@@ -99,7 +99,7 @@ def _needed(xp: Any, mask: Any, n: int, dim: int) -> Any:
     """Which of n elements along the last dimension, `dim`, a mask takes: as many of the first ones as it has true ones."""
     count = xp.sum(mask, axis=dim, keepdims=True) if dim else xp.asarray(xp.count_nonzero(mask))  # of all it is much faster
     if count.size and count.max() > n:
-        msg = (f"masked_scatter: expected self and source to have same dtypes and source to have at least as many elements "
+        msg = ("masked_scatter: expected self and source to have same dtypes and source to have at least as many elements "
                f"({int(count.max())}) as the mask has ones")
         raise UsageError(msg)
     return xp.arange(n) < count if dim else slice(int(count))

@@ -25,7 +25,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     _check("pixel_shuffle", x, upscale_factor)
     r, (channels, height, width), front = upscale_factor, x.shape[-3:], x.shape[:-3]
     if channels % (r * r):
-        msg = (f"pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+        msg = ("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
                f"input.size(-3)={channels} is not divisible by {r * r}")
         raise UsageError(msg)
     n = len(front)

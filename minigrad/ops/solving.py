@@ -140,7 +140,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:  # noqa: N803
         raise UsageError(msg)
     first, last = A.shape[:ind], A.shape[ind:]
     if prod(first) != prod(last):
-        msg = (f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
+        msg = ("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
                f"{prod(last)} != {prod(first)}")
         raise UsageError(msg)
     return reshape(inv(reshape(A, prod(last), prod(first))), *last, *first)

@@ -237,7 +237,7 @@ class Refill(Hooks):
         self.table = table
         self.log = None if frame.log is None else OpLog(values=frame.log.values)
         self.counts: dict[Any, int] = {}
-        self.missing = {(at, slot.index): slot for at in (level, INPUTS) for r in frame.slots.get(at, ()) if (slot := r())}
+        self.missing = {(at, slot.index): slot for at in (level, INPUTS) for slot in frame.alive(at)}
 
     def manager(self, owner: Any) -> Hooks | None:
         if owner is self.level or (owner is INPUTS and not _own_business(self.frame.levels)):

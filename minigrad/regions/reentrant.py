@@ -187,7 +187,7 @@ def _end(target: Any, nr: int, began: int, ends: dict[Edge, Tensor]) -> Edge:
         return target, nr
     if (target, nr) not in ends:
         msg = (f"the recomputation of a region differentiates {target!r}, which its forward did not: the gradient would be "
-               f"without that part. The function must read the same tensors when it runs again.")
+               "without that part. The function must read the same tensors when it runs again.")
         raise CheckpointError(msg)
     return ends[target, nr], 0
 

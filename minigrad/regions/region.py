@@ -102,5 +102,5 @@ class Reader(Watcher):
                     msg = (f"a tensor that the checkpointed function reads ({x.dtype} {list(x.store.array.shape)}, in "
                            f"{subject.name}) has been modified by an inplace operation after its forward, or was given other "
                            f"data: it is at version {x.store.version} now. The recomputation would compute something else. "
-                           f"Run the backward first, or pass a clone. [NOTE captured-tensors]")
+                           "Run the backward first, or pass a clone. [NOTE captured-tensors]")
                     raise CheckpointError(msg)

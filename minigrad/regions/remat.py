@@ -284,4 +284,4 @@ def _differs(then: int, now: int, owner: Interpreter | None) -> CheckpointError:
             "the recomputation reaches a tensor outside of the region that the forward did not")
     return CheckpointError(
         f"torch.utils.checkpoint: the graph of the region at {owner or 'level 0'} is not that of its forward: {what}. The "
-        f"function must do the same when it runs again, and may not change what it captures.")
+        "function must do the same when it runs again, and may not change what it captures.")
