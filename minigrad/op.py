@@ -20,16 +20,16 @@ from __future__ import annotations
 
 import re
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
-from .backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_array, host_type, on_0d, share_memory
+from .backend import HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_type, share_memory
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, Refusal, UsageError
 from .graph.plan import Plans
-from .graph.record import record, record_binary, record_unary
+from .graph.record import record
 from .inference import retyped
 from .modes import meet, row_at_base
-from .state import State, below, current, tell, using, watched
+from .state import State, below, current, tell, using
 from .subclass import ask, classes
 from .tensor import Tensor, base_tensor, fresh, storage_of
 from .views import link
@@ -39,18 +39,9 @@ if TYPE_CHECKING:
 
     from .backend import Array, Device
     from .interpreters.base import Interpreter
+    from .row import OpFunction
 
 Rule = Any
-
-
-class OpFunction(Protocol):
-    """A row as the function that one calls."""
-
-    op: Op
-    __name__: str
-    __qualname__: str
-
-    def __call__(self, *args: Any, **params: Any) -> Any: ...
 
 
 class Formula:
@@ -176,18 +167,6 @@ class Op:
         return f"<row {self.name}>"
 
 
-def row(name: str, kernel: Any, *, arity: int = 0, doc: str | None = None, **rules: Any) -> OpFunction:
-    """Make a row and return the function that calls it; with `arity` 1 or 2 (and no parameters) in a short way where it can."""
-    op = Op(name, kernel, **rules)
-    call = cast("OpFunction", (_general, _unary, _binary)[arity](op))
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc or f"Source: torch.{name}."
-    call.op = op
-    op.call = call
-    op.arity = arity
-    return call
-
-
 # ---------------------------------------------------------------- binding: an op meets the stack
 def bind(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Run `op` at the highest level that one of its arguments belongs to. [NOTE who-processes-an-op]"""
@@ -211,11 +190,11 @@ def bind(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
             tell(state.watchers, "op", top, op, args)
         out = top.process(op, args, params)
     if op.view and op.vjp:
-        link(out, args[0], _step(op, args[1:], params))
+        link(out, args[0], step(op, args[1:], params))
     return out
 
 
-def _step(op: Op, rest: tuple[Any, ...], params: dict[str, Any]) -> Callable[[Tensor], Tensor]:
+def step(op: Op, rest: tuple[Any, ...], params: dict[str, Any]) -> Callable[[Tensor], Tensor]:
     """How to make the view again.  It keeps nothing of the tensor viewed, whose node may come to hold it. [NOTE in-place]"""
     return lambda x: op.call(x, *rest, **params)
 
@@ -277,7 +256,7 @@ def _arrays(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State)
         kind = args[0].kind
         if (kind.dtype.category == FLOAT and FLOAT not in op.refuses) or not op.promote:
             for x in args:
-                if type(x) is not Tensor or x.kind is not kind:
+                if type(x) is not Tensor or (x.kind is not kind and (op.promote or x.kind.device is not kind.device)):
                     break
             else:
                 return kind.device, [x.value for x in args]
@@ -377,87 +356,3 @@ def mismatch(op: Op, args: tuple[Any, ...], error: Exception) -> UsageError:
                     f"The size of tensor a ({a[-k]}) must match the size of tensor b ({b[-k]}) at non-singleton dimension "
                     f"{max(len(a), len(b)) - k} ({op.name} of {list(a)} and {list(b)}).")
     return UsageError(f"{op.name}: {error} (found shapes {', '.join(map(str, map(list, shapes)))}).")
-
-
-# ---------------------------------------------------------------- how a row is called, and short ways to the same
-def _general(op: Op) -> Callable[..., Any]:
-    def call(*args: Any, **params: Any) -> Any:
-        for name, value in params.items():
-            if isinstance(value, HOST_SCALAR):  # as weak among types as any number
-                params[name] = value.item()
-        return bind(op, args, params)
-    return call
-
-
-def _unary(op: Op) -> Callable[..., Any]:
-    """One argument: a floating base tensor on the host goes straight to the kernel, a wrapper to its level. [NOTE fast-path]"""
-    kernel = CPU.kernel(op.kernel)
-    kernel_0d = on_0d(kernel)
-
-    def call(x: Tensor) -> Any:
-        try:
-            kind = x.kind
-        except AttributeError:
-            return bind(op, (x,), {})
-        if watched:
-            return bind(op, (x,), {})
-        if kind.fast:
-            array = kernel(x.value) if x.shape else kernel_0d(x.value)
-            out = Tensor()
-            out.owner = None
-            out.shape = x.shape
-            out.value = array
-            out.kind = kind
-            out.node = None
-            out.store = None
-            out.extra = None
-            if x.node is not None and op.vjp:
-                state = current()
-                if None not in state.grad_off:
-                    record_unary(op, None, x, out, state)
-            return out
-        state = current()
-        if x.owner in state.levels:
-            return x.owner.unary(op, x, state)
-        return bind(op, (x,), {})
-    return call
-
-
-def _binary(op: Op) -> Callable[..., Any]:
-    """Two arguments: tensors of one kind, or a python number second, go the same short ways."""
-    kernel = CPU.kernel(op.kernel)
-
-    def call(x: Any, y: Any) -> Any:
-        try:
-            kind = x.kind
-        except AttributeError:
-            return bind(op, (x, y), {})
-        if type(y) is Tensor:
-            value, node, plain = y.value, y.node, y.kind is kind
-        else:
-            value, node, plain = y, None, type(y) is float or type(y) is int
-        if watched or not plain:
-            return bind(op, (x, y), {})
-        if kind.fast:
-            try:
-                array = kernel(x.value, value)
-            except ValueError as error:
-                raise mismatch(op, (x, y), error) from None
-            out = Tensor()
-            out.owner = None
-            out.shape = shape = array.shape
-            out.value = array if shape else host_array(array)
-            out.kind = kind
-            out.node = None
-            out.store = None
-            out.extra = None
-            if x.node is not None or node is not None:
-                state = current()
-                if None not in state.grad_off:
-                    record_binary(op, None, x, y, out, state)
-            return out
-        state = current()
-        if x.owner in state.levels and (type(y) is not Tensor or y.owner is x.owner):
-            return x.owner.binary(op, x, y, state)
-        return bind(op, (x, y), {})
-    return call

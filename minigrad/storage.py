@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 class Kind:
     """A dtype on a device; there is one object for each, so that one `is` compares both. [NOTE fast-path]"""
 
-    __slots__ = ("above", "complex", "device", "dtype", "fast", "inference")
+    __slots__ = ("above", "bare", "complex", "device", "dtype", "fast", "inference")
 
+    bare: bool
+    """Of tensors that are an array on the host, and nothing more."""
     fast: bool
     """Bare, and floating: ops take the fast path, and rules may run on the arrays."""
     complex: bool
@@ -29,6 +31,7 @@ class Kind:
     def __init__(self, d: dtype, device: Device, *, bare: bool) -> None:
         self.dtype = d
         self.device = device
+        self.bare = bare
         self.fast = bare and d.is_floating_point
         self.complex = bare and d.is_complex
         self.inference: frozenset[Any] | None = None

@@ -58,7 +58,12 @@ def dressed(cls: type[Tensor], value: Tensor, attributes: dict[str, Any] | None 
 
 def bare(arguments: Any) -> Any:
     """A pytree with the tensors inside for those of subclasses."""
-    return tree.map(lambda x: x.value if _is_dressed(x) else x, arguments)
+    return tree.map(inner, arguments)
+
+
+def inner(x: Any) -> Any:
+    """The tensor inside one of a subclass; anything else as it is."""
+    return x.value if _is_dressed(x) else x
 
 
 def _is_dressed(x: Any) -> bool:

@@ -102,21 +102,25 @@ def grad(outputs: End | Sequence[End], inputs: End | Sequence[End], grad_outputs
         raise UsageError(msg)
     keep = create_graph if retain_graph is None else retain_graph
 
-    def run(*cts: Any) -> tuple[Any, ...]:
-        found = gradients(ys, xs, cts, retain_graph=keep, create_graph=create_graph)
-        if materialize_grads:
-            return tuple([zeros_for(x, create_graph=create_graph) if g is None else g for g, x in zip(found, xs, strict=True)])
-        for i, g in enumerate(found):
-            if g is None and not allow_unused:
-                raise unused(i)
-        return tuple(found)
-
     if not is_grads_batched:
-        return run(*cts)
+        return _complete(ys, xs, cts, keep, create_graph, allow_unused, materialize_grads)
     check_batched(ys, cts)
     from ..func import vmap  # noqa: PLC0415  the transforms are above this file
 
-    return vmap(run)(*cts)  # type: ignore[no-any-return]
+    return vmap(lambda *cts: _complete(  # type: ignore[no-any-return]
+        ys, xs, cts, keep, create_graph, allow_unused, materialize_grads))(*cts)
+
+
+def _complete(ys: Sequence[Any], xs: Sequence[Any], cts: Sequence[Any], retain_graph: bool, create_graph: bool,
+              allow_unused: bool | None, materialize: bool) -> tuple[Any, ...]:
+    """The gradients, where one that there is not is an error, None or zeros."""
+    found = gradients(ys, xs, cts, retain_graph=retain_graph, create_graph=create_graph)
+    if materialize:
+        return tuple([zeros_for(x, create_graph=create_graph) if g is None else g for g, x in zip(found, xs, strict=True)])
+    for i, g in enumerate(found):
+        if g is None and not allow_unused:
+            raise unused(i)
+    return tuple(found)
 
 
 def _tuple(x: Any) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ def descend(walk: Walk) -> None:
         ct = arrived.pop(node, None) if node.outs == 1 else walk.taken(node)
         grads = None  # those of the node before are not needed any more
         if ct is not None and node.outs == 1:
-            if not node.more:
+            if not node.more and type(node) is OpNode and node.plan.one:
                 node, ct = straight(walk, node, ct)
                 if node is None:
                     continue

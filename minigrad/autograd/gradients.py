@@ -32,12 +32,8 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
     ys, xs, cts = list(map(_live, ys)), list(map(_live, xs)), list(map(_live, cts))
     above = [x.owner for x in (*ys, *xs) if x.owner is not None and x.owner.transparent]
     if above:
-        def below(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *, retain_graph: bool,
-                  directions: frozenset[Any] | None = None) -> Any:
-            return gradients(ys, xs, cts, retain_graph=retain_graph, create_graph=create_graph,
-                             fixed=fixed | (directions or frozenset()), along=along or directions is not None)
-
-        return max(above, key=current().levels.index).gradients(below, ys, xs, cts, retain_graph)
+        top = max(above, key=current().levels.index)
+        return _said_by(top, ys, xs, cts, retain_graph=retain_graph, create_graph=create_graph, fixed=fixed, along=along)
     if not ys:
         return [None] * len(xs)
     owner = owner_of(ys, "autograd.grad")
@@ -52,6 +48,17 @@ def gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *,
     if along:
         _no_hooks([target for target, _, _ in starts], fixed)
     return engine.backward(owner, starts, inputs=xs, retain_graph=retain_graph, create_graph=create_graph, fixed=fixed)
+
+
+def _said_by(top: Interpreter, ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *, retain_graph: bool,
+             create_graph: bool, fixed: frozenset[Any], along: bool) -> Sequence[Tensor | None]:
+    """The gradients as a level without a graph has them, which asks for those of the levels below it."""
+    def below(ys: Sequence[Tensor], xs: Sequence[Tensor], cts: Sequence[Any], *, retain_graph: bool,
+              directions: frozenset[Any] | None = None) -> Any:
+        return gradients(ys, xs, cts, retain_graph=retain_graph, create_graph=create_graph,
+                         fixed=fixed | (directions or frozenset()), along=along or directions is not None)
+
+    return top.gradients(below, ys, xs, cts, retain_graph)
 
 
 def _no_input(i: int, x: Tensor, owner: Interpreter | None) -> UsageError:

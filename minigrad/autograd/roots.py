@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..graph.edge import GradientEdge, end_of
 from ..lines import warn
 from ..ops.creation import ones, ones_like
-from ..subclass import bare
+from ..subclass import inner
 from ..tensor import Tensor
 from .engine import below
 
@@ -36,7 +36,7 @@ def roots(outputs: Sequence[End], cts: Sequence[Tensor | None], what: str) -> li
 
 def _root(i: int, output: End, ct: Tensor | None, what: str) -> tuple[Any, int, Tensor]:
     target, nr = end_of(output)
-    ct = ct if ct is None else bare(ct)
+    ct = inner(ct)
     if target is None:
         msg = (f"element {i} of tensors does not require grad and does not have a grad_fn: {what} was asked for the gradient "
                f"of {output!r}.")

@@ -42,6 +42,8 @@ _KINDS = {NUMPY_DTYPE[d].char: kind_of(d, CPU) for d in ALL if d.differentiable}
 # ---------------------------------------------------------------- nodes
 def on_arrays(node: OpNode, ct: Any) -> list[Any] | None:
     """The cotangents of a node's edges, or None where the node takes more than arrays."""
+    if not node.plan.op.elementwise:
+        return None
     rules, array = node.plan.arrays, bare(ct)
     if array is None and ct.kind.complex and ct.shape and ct.node is None:
         # numpy rounds products of complex scalars, which is what comes of 0-d arrays, otherwise than those of arrays

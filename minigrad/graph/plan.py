@@ -57,7 +57,7 @@ class Plan:
     one: Any
     """The one formula on arrays that reads what is saved, if anything: most of a chain."""
     lean: Any
-    """The one step, where it reads at most one save and nothing else."""
+    """Of the one step the formula, whether it reads what is saved, and what it reads after that."""
 
     def __init__(self, op: Op, needs: tuple[bool, ...]) -> None:
         self.op = op
@@ -86,8 +86,13 @@ class Plan:
         single, only = len(self.saves) < 2, self.steps[0] if len(self.steps) == 1 else None
         self.alone = None if len(self.places) != 1 else len(self.needs) if self.places[0][0] is None else self.places[0][0]
         self.crossed = self.places == ((1, 0), (0, 0))
-        self.lean = only if only and single and not self.joint and only[1] in ((), (0,)) else None
+        self.lean = _lean(*only) if only and single and not self.joint else None
         self.arrays = compiled(self.steps, "on_reals") if self.op.elementwise else None
         self.complexes = compiled(self.steps, "on_complexes") if self.op.elementwise else None
         rule = self.arrays[0] if self.arrays and single and len(self.arrays) == 1 else None
         self.one = rule[0] if rule and len(rule[1]) == len(self.saves) else None
+
+
+def _lean(formula: Any, sources: tuple[Any, ...]) -> Any:
+    others = sources[1:] if sources[:1] == (0,) else sources
+    return None if 0 in others else (formula, others != sources, others)

@@ -7,6 +7,7 @@ Upstream: VariableType*.cpp and Functions.cpp, which torch generates from deriva
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
@@ -44,7 +45,10 @@ class OpNode(Node):
         if held is None:
             raise already_freed(self.name())
         if plan.lean is not None and not create_graph and not watched and (metas is None or summed is None):  # [NOTE fast-path]
-            function, reads = plan.lean
+            function, reads, others = plan.lean
+            if others:
+                given = [source(self, False) for source in others]
+                return [function(ct, held.unpack(), *given) if reads else function(ct, *given)]
             return [function(ct, held.unpack()) if reads else function(ct)]
         values: list[Any] = [None] * len(plan.saves)
         grads: list[Any] = []
@@ -62,7 +66,7 @@ class OpNode(Node):
                 else:
                     read.append(source(self, create_graph))
             grads.append(function(ct, *read) if summed is None or metas is None else summed(ct, *read, metas[k][0]))
-        return [g for g, need in zip(grads[0], plan.needs, strict=True) if need] if plan.joint is not None else grads
+        return grads if plan.joint is None else list(compress(grads[0], plan.needs))
 
     on_arrays = on_arrays
 
@@ -178,15 +182,16 @@ def record(op: Op, owner: Interpreter | None, inputs: tuple[Any, ...], out: Any,
     return out
 
 
-def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, state: State) -> Tensor:
-    """`record` for an elementwise op of one tensor, which requires grad, with nobody watching. [NOTE fast-path]"""
+def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, state: State,
+                 params: dict[str, Any] = NO_PARAMS) -> Tensor:
+    """`record` for an op of one tensor, which requires grad, with nobody watching. [NOTE fast-path]"""
     node = OpNode()
     node.owner = owner
     node.plan = plan = op.plans[UNARY]
-    node.params = NO_PARAMS
+    node.params = params
     node.number = next_number()
     node.hooks = None
-    node.shapes = None
+    node.shapes = (x.shape,) if op.reads_shapes else None
     node.metas = None
     node.outs = 1
     node.target, node.nr = (x, 0) if x.node is LEAF else (x.node, x.nr)
@@ -197,7 +202,7 @@ def record_unary(op: Op, owner: Interpreter | None, x: Tensor, out: Tensor, stat
     else:
         out = wrapper(owner, out, node)
     if plan.alone is None:
-        node.held = _saved(op, owner, (x,), out, plan, state, node)
+        node.held = _saved(op, owner, (x,), out, plan, state, node) if plan.saves else ()
         return out
     kept = (x, out)[plan.alone]
     if state.hooks is not None:

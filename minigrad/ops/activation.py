@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import BOOL, COMPLEX
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from . import special
 from .batching import elementwise
 from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose, minimum

@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import along_dim, to_front
 from .creation import full
 from .linalg import bmm_rows

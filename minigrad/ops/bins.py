@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, bool_, float64, int32, int64
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..tensor import Tensor
 from .batching import rank, to_front
 from .choice import clamp, where

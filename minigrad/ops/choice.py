@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..dtypes import BOOL, COMPLEX, FLOAT, INT, bool_, dtype, of_scalar
 from ..dtypes import result_type as _result_type
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..state import current
 from ..tensor import Tensor
 from .batching import elementwise, same_bdim

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, float16
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..tensor import Tensor
 from ..views import strides_of
 from .batching import elementwise, same_bdim, to_front

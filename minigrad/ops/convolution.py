@@ -18,7 +18,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import to_front
 from .embedding import pad
 from .pointwise import conj

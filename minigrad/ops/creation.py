@@ -12,7 +12,7 @@ from ..backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, Device, dtype_o
 from ..backend import device as find_device
 from ..dtypes import bool_, complex64, complex128, dtype, float64, int64
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..state import current
 from ..storage import kind_of, new_storage
 from ..tensor import Tensor, fresh
@@ -291,7 +291,7 @@ def _ones_like_kernel(xp: Any, x0: Array) -> Array:
 
 
 _zeros_like = row("zeros_like", _zeros_like_kernel, arity=1, vjp=None, jvp=None, batch=elementwise, elementwise=True)
-_ones_like = row("ones_like", _ones_like_kernel, arity=1, vjp=None, jvp=None, batch=elementwise)
+_ones_like = row("ones_like", _ones_like_kernel, arity=1, vjp=None, jvp=None, batch=elementwise, elementwise=True)
 
 
 def zeros_like(x: Tensor, **options: Any) -> Tensor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..backend import looking
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import leading
 from .elimination import dagger, inverted, solved
 from .factors import solve_triangle

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import leading
 from .choice import choose, where
 from .creation import zeros_like

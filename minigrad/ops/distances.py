@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..backend import dtype_of
 from ..dtypes import int64
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import aligned
 from .creation import tensor
 from .gather import index_select

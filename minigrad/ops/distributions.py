@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..backend import special
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import elementwise
 from .choice import NO_COMPLEX, choose
 from .creation import arange

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import bool_, int32, int64
 from ..errors import Refusal, UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import to_front
 from .choice import clamp_min, where
 from .creation import arange, new_zeros, ones_like

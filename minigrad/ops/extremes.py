@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..backend import is_known
 from ..dtypes import BOOL
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..tensor import Tensor
 from .batching import along_dim, elementwise, over_dims
 from .choice import choose, maximum, minimum

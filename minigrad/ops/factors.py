@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import leading
 from .elimination import by_halves, dagger, eliminated, inverted, lower, permuted, substituted, upper
 from .joining import cat

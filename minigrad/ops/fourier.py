@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dtypes import FLOAT, float16
 from ..errors import UsageError, no_dimension
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..state import current
 from .batching import to_front
 from .embedding import pad

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import bool_, int32, int64
 from ..errors import Refusal, UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..tensor import Tensor
 from .batching import along_dim, elementwise
 from .choice import where

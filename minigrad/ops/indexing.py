@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import INT, bool_, int64
 from ..errors import Refusal, UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..tensor import Tensor
 from .batching import elementwise, rank, to_front
 from .creation import arange, new_zeros, ones, zeros_like

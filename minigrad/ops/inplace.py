@@ -18,7 +18,8 @@ from ..graph.node import Node, hooks_of
 from ..graph.record import record
 from ..inference import writing
 from ..modes import at_base
-from ..op import OpFunction, revive, row
+from ..op import revive
+from ..row import OpFunction, row
 from ..state import State, current, tell, using, watched
 from ..tensor import LEAF, Extra, Tensor, alias, bottom, edge, extra_of, next_number, peel, storage_of, written
 from ..views import lies_in, order_of, root_of

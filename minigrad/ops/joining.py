@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, result_type
 from ..errors import UsageError
-from ..op import row
+from ..row import row
 from ..tensor import Tensor
 from .batching import along_dim
 from .shape import basic_index, normal_dim, reshape, unsqueeze
@@ -37,11 +37,14 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         msg = "torch.cat(): expected a non-empty list of Tensors"
         raise ValueError(msg)
     tensors = [x for x in tensors if x.shape != (0,)] or list(tensors[:1])
-    if any(x.ndim == 0 for x in tensors):
+    if () in [x.shape for x in tensors]:
         msg = "zero-dimensional tensor (at position 0) cannot be concatenated"
         raise UsageError(msg)
-    common = result_type([x.dtype for x in tensors], [], [])
-    return _cat(*[x.to(common) for x in tensors], dim=normal_dim(dim, tensors[0].ndim))  # type: ignore[no-any-return]
+    dtypes = {x.dtype for x in tensors}
+    if len(dtypes) > 1:
+        common = result_type(dtypes, [], [])
+        tensors = [x.to(common) for x in tensors]
+    return _cat(*tensors, dim=normal_dim(dim, tensors[0].ndim))  # type: ignore[no-any-return]
 
 
 concat = concatenate = cat

@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..tensor import Tensor
 from .batching import Batched, Bdims, Params, Values, aligned, elementwise, to_front
 from .pointwise import add_row, conj

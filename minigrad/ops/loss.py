@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .activation import sigmoid, softplus
 from .batching import elementwise, to_front
 from .choice import NO_COMPLEX, ONLY_FLOAT, choose, clamp, clamp_min

@@ -5,7 +5,7 @@ Upstream: jax.ad_checkpoint.checkpoint_name.
 
 from __future__ import annotations
 
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import same_bdim
 
 named: OpFunction = row("checkpoint_name", lambda xp, x0, name: x0, view=True, vjp=(lambda ct: ct,), jvp="linear",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..backend import NUMPY_DTYPE
 from ..dtypes import FLOAT, dtype
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import over_dims
 from .choice import choose
 from .creation import zeros_like

@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..state import current
 from .batching import to_front
 from .inplace import copy_

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dtypes import BOOL, FLOAT, complex128, float64
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..tensor import Tensor
 from .batching import elementwise
 from .choice import NO_BOOL_OR_INT, NO_COMPLEX, ONLY_INT, choose

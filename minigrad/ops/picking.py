@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, bool_, int64
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..tensor import Tensor
 from .batching import along_dim, to_front
 from .choice import where
@@ -172,7 +172,9 @@ def _one_hot_kernel(xp: Any, x0: Any, num_classes: int) -> Any:
     if x0.size and x0.max() >= num_classes:
         msg = "Class values must be smaller than num_classes."
         raise UsageError(msg)
-    return (x0[..., None] == xp.arange(num_classes)).astype(x0.dtype)
+    out = xp.zeros((x0.size, num_classes), x0.dtype)
+    out[xp.arange(x0.size), x0.reshape(-1)] = 1
+    return out.reshape(*x0.shape, num_classes)
 
 
 def _one_hot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT
 from ..errors import UsageError
-from ..op import row
+from ..row import row
 from .activation import activation, elu, sigmoid
 from .batching import along_dim, elementwise
 from .choice import choose

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import BOOL, COMPLEX, FLOAT
 from ..errors import UsageError
-from ..op import ANY_BOOL, OpFunction, row
+from ..op import ANY_BOOL
+from ..row import OpFunction, row
 from ..tensor import Tensor
 from . import special
 from .batching import elementwise, same_bdim

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from . import resampling
 from .batching import to_front
 from .convolution import tupled

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, int64
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import along_dim
 from .choice import clamp_min, result_type
 from .creation import new_zeros, ones_like, tensor

@@ -15,8 +15,9 @@ from ..backend import CPU, NUMPY_DTYPE
 from ..backend import device as find_device
 from ..dtypes import FLOAT, dtype, float16, float32, float64, int64
 from ..errors import UsageError
-from ..op import OpFunction, draw, row
+from ..op import draw
 from ..random import generator_of
+from ..row import OpFunction, row
 from ..state import current
 from ..tensor import Tensor
 from .batching import elementwise, same_bdim, to_front

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, int64
 from ..errors import UsageError, no_dimension
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..tensor import Tensor, bottom
 from .batching import physical, to_front
 from .indexing import one_value

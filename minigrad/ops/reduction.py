@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..backend import NUMPY_DTYPE
 from ..dtypes import FLOAT, bool_, dtype, int64, uint8
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import over_dims
 from .choice import isfinite, isnan
 from .creation import ones_like
@@ -64,7 +64,7 @@ def _mean_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     return xp.add.reduce(x0, axis=dims, keepdims=keepdim) / count(x0.shape, dims)
 
 
-_mean = row("mean", _mean_kernel, jvp="linear", batch=over_dims,
+_mean = row("mean", _mean_kernel, arity=1, jvp="linear", batch=over_dims,
             vjp=(lambda ct, shape0, dims, keepdim: restore(ct / count(shape0, dims), shape0, dims, keepdim),))
 
 

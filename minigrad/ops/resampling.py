@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import floor
 from typing import TYPE_CHECKING, Any
 
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import to_front
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, dtype, int64
 from ..errors import Refusal
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import along_dim
 from .choice import isfinite
 from .creation import new_full, zeros_like

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from .batching import along_dim
 from .choice import choose
 from .creation import ones_like, zeros_like

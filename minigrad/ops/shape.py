@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..backend import NUMPY_DTYPE, expanded, repeated
 from ..errors import UsageError, no_dimension
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..state import watched
 from ..tensor import alias
 from .batching import Batched, Bdims, Params, Values, over_dims, physical, same_bdim, to_front, with_batch_shape
@@ -64,10 +64,10 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(dims)), key=dims.__getitem__))
 
 
-_permute: OpFunction = row("permute", lambda xp, x0, dims: xp.transpose(x0, dims), view=True,
+_permute: OpFunction = row("permute", lambda xp, x0, dims: xp.transpose(x0, dims), arity=1, view=True,
                vjp=(lambda ct, dims: _permute(ct, dims=_inverse(dims)),), jvp="linear", batch=_permute_batch)
 
-view_row: OpFunction = row("view", lambda xp, x0, shape: x0.reshape(shape), view=True,
+view_row: OpFunction = row("view", lambda xp, x0, shape: x0.reshape(shape), arity=1, view=True,
             vjp=(lambda ct, shape0: view_row(ct, shape=shape0),), jvp="linear", batch=with_batch_shape)
 
 
@@ -79,7 +79,7 @@ def _expand_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Param
     return op.call(x, shape=(size, *params["shape"])), 0
 
 
-_expand: OpFunction = row("expand", expanded, view=True,
+_expand: OpFunction = row("expand", expanded, arity=1, view=True,
               vjp=(lambda ct, shape0: sum_to(ct, shape0),), jvp="linear", batch=_expand_batch)
 
 
@@ -93,7 +93,7 @@ def _slice_kernel(xp: Any, x0: Any, index: tuple[Any, ...]) -> Any:
     return part if part.shape or Ellipsis in index else x0[(*index, ...)]
 
 
-_slice: OpFunction = row("slice", _slice_kernel, view=True,
+_slice: OpFunction = row("slice", _slice_kernel, arity=1, view=True,
              vjp=(lambda ct, shape0, index: slice_backward(ct, shape=shape0, index=index),), jvp="linear", batch=_slice_batch)
 
 
@@ -108,7 +108,7 @@ def _embed_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params
     return op.call(x, shape=(size, *params["shape"]), index=(slice(None), *params["index"])), 0
 
 
-slice_backward: OpFunction = row("slice_backward", _embed_kernel, batch=_embed_batch, jvp="linear",
+slice_backward: OpFunction = row("slice_backward", _embed_kernel, arity=1, batch=_embed_batch, jvp="linear",
                                  vjp=(lambda ct, index: _slice(ct, index=index),))
 
 
@@ -134,7 +134,7 @@ def _diagonal_embed_batch(op: Op, size: int, values: Values, bdims: Bdims, param
                    dim2=params["dim2"] + 1), 0
 
 
-diagonal_backward: OpFunction = row("diagonal_backward", _diagonal_embed_kernel,
+diagonal_backward: OpFunction = row("diagonal_backward", _diagonal_embed_kernel, arity=1,
                       vjp=(lambda ct, offset, dim1, dim2: _diagonal(ct, offset=offset, dim1=dim1, dim2=dim2),),
                       jvp="linear", batch=_diagonal_embed_batch)
 
@@ -145,7 +145,7 @@ def _diagonal_kernel(xp: Any, x0: Any, offset: int, dim1: int, dim2: int) -> Any
     return xp.einsum("...ii->...i", square[..., :n, :n])  # unlike xp.diagonal, a view that can be written to
 
 
-_diagonal: OpFunction = row("diagonal", _diagonal_kernel, view=True,
+_diagonal: OpFunction = row("diagonal", _diagonal_kernel, arity=1, view=True,
                 vjp=(lambda ct, shape0, offset, dim1, dim2: diagonal_backward(
                     ct, shape=shape0, offset=offset, dim1=dim1, dim2=dim2),), jvp="linear", batch=_diagonal_batch)
 
@@ -291,8 +291,9 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
 
 
 # ---------------------------------------------------------------- sums, and the reverse of broadcasting
-sum_dims: OpFunction = row("sum", lambda xp, x0, dims, keepdim: xp.add.reduce(x0, axis=dims, dtype=x0.dtype, keepdims=keepdim),
-               vjp=(lambda ct, shape0, dims, keepdim: restore(ct, shape0, dims, keepdim),), jvp="linear", batch=over_dims)
+sum_dims: OpFunction = row(
+    "sum", lambda xp, x0, dims, keepdim: xp.add.reduce(x0, axis=dims, dtype=x0.dtype, keepdims=keepdim), arity=1, jvp="linear",
+    vjp=(lambda ct, shape0, dims, keepdim: restore(ct, shape0, dims, keepdim),), batch=over_dims)
 
 
 def _with_dims(shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
@@ -315,7 +316,7 @@ def _restore_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Para
 
 
 restore_row: OpFunction = row(
-    "broadcast_in_dim", repeated, view=True,
+    "broadcast_in_dim", repeated, arity=1, view=True,
     vjp=(lambda ct, dims: sum_dims(ct, dims=dims, keepdim=False),), jvp="linear", batch=_restore_batch,
     doc="The transpose of a sum over dims: a view that repeats along them.  Source: torch.ops.prims.broadcast_in_dim.")
 
@@ -343,7 +344,7 @@ def _clone_kernel(xp: Any, x0: Any) -> Any:
     return xp.copy(x0, order="K")
 
 
-clone: OpFunction = row("clone", _clone_kernel, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
+clone: OpFunction = row("clone", _clone_kernel, arity=1, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
 
 contiguous_row: OpFunction = row("contiguous", lambda xp, x0: xp.array(x0, order="C"), vjp=(lambda ct: ct,), jvp="linear",
                   batch=lambda op, size, values, bdims, params: (op.call(to_front(values[0], bdims[0])), 0))

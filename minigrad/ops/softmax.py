@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, dtype
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..state import get_default_dtype
 from .batching import along_dim, over_dims
 from .pointwise import conj, exp

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dtypes import FLOAT, int32
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from . import factors
 from .batching import same_bdim
 from .creation import new_zeros, zeros

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..backend import window
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..state import current
 from ..tensor import bottom, storage_of
 from ..views import order_of, root_of, strides_of

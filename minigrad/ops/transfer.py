@@ -9,7 +9,7 @@ from ..backend import device as find_device
 from ..devices.pinned import block_of
 from ..dtypes import dtype
 from ..errors import UsageError
-from ..op import OpFunction, row
+from ..row import OpFunction, row
 from ..tensor import Tensor, bottom, fresh
 from .batching import same_bdim
 from .layout import in_format, memory_format

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import BOOL, INT
-from ..op import row
+from ..row import row
 from .batching import elementwise
 from .choice import NO_BOOL_OR_INT
 from .pointwise import conj

@@ -32,6 +32,7 @@ graph.bare graph.raw
 graph.plan
 graph.record
 op
+row
 ops.batching
 ops.shape
 ops.joining

@@ -13,7 +13,6 @@ CORE = ("state", "storage", "tensor", "op", "graph.node", "graph.plan", "graph.r
 CORE_LIMIT = 2800
 
 LONG = {
-    "op": "the row, and the one path that every op takes; split, it would be slower or say things twice",
     "ops.linalg": "a row for each rank, then what is composed of them",
     "nn.functional": "torch.nn.functional is one module",
 }

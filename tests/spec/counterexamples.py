@@ -40,7 +40,7 @@ from minigrad.storage import Storage
 from minigrad.tensor import Tensor, alias, next_number
 from minigrad.utils import checkpoint
 
-tensor, record, ops = import_module("minigrad.tensor"), import_module("minigrad.graph.record"), import_module("minigrad.op")
+tensor, record, ops, row = map(import_module, ("minigrad.tensor", "minigrad.graph.record", "minigrad.op", "minigrad.row"))
 _MISSING = object()
 
 
@@ -113,7 +113,7 @@ def ops_processed_by_the_level_of_the_first_argument():
     def first(op, args, params):
         owners = [x.owner for x in args if isinstance(x, tensor.Tensor) and x.owner in state.current().levels]
         return owners[0].process(op, args, params) if owners else ops._run(op, args, params, state.current())
-    return replaced(ops, bind=first)
+    return replaced(row, bind=first)
 
 
 def watchers_told_of_the_top_alone():
@@ -423,13 +423,14 @@ def early_stop_is_an_exception():
 
 def outputs_saved_before_they_are_written():
     """An op makes room for its output, and computes into that after it has been saved (pytorch/pytorch#193671)."""
-    save = ops.record_unary
+    save = row.record_unary
 
-    def early(op, owner, x, out, now):
-        value, out.value = out.value, out.value * 0
-        save(op, owner, x, out, now)
+    def early(op, owner, x, out, *rest):
+        value, out.value = out.value, out.value.copy()
+        out.value[...] = 0
+        save(op, owner, x, out, *rest)
         out.value[...] = value
-    return replaced(ops, record_unary=early)
+    return replaced(row, record_unary=early)
 
 
 def gradients_added_unseen():

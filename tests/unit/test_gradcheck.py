@@ -8,8 +8,8 @@ import torch
 import minigrad
 from minigrad.autograd import functional, gradcheck, gradgradcheck
 from minigrad.autograd.gradcheck import GradcheckError
-from minigrad.op import row
 from minigrad.ops.batching import elementwise
+from minigrad.row import row
 
 LIBRARIES = pytest.mark.parametrize("library", [minigrad, torch], ids=["minigrad", "torch"])
 

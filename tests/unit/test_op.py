@@ -7,9 +7,10 @@ import minigrad as mg
 from minigrad.errors import UsageError
 from minigrad.func import grad, jvp, vmap
 from minigrad.interpreters.base import Interpreter
-from minigrad.op import Formula, bind, draw, expand, revive, row
+from minigrad.op import Formula, bind, draw, expand, revive
 from minigrad.ops.batching import elementwise
 from minigrad.ops.pointwise import mul, sin
+from minigrad.row import row
 from minigrad.state import Watcher, current, level, using
 
 

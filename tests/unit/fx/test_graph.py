@@ -15,7 +15,7 @@ from minigrad.fx.code import text
 from minigrad.fx.experimental.proxy_tensor import make_fx
 from minigrad.fx.kept import kept
 from minigrad.fx.node import map_nodes
-from minigrad.op import row
+from minigrad.row import row
 
 
 def module_of(*, target=rows.sin):
