@@ -1,11 +1,8 @@
 """One op is one row, and `bind` is how an op meets the stack.
 
 A row holds the kernel, what it saves, and the three ways it changes: vjp, jvp, batch.  A row without one of them cannot
-be made.  Rules are ordinary functions of ops on tensors, so they nest; what a rule reads is said by its parameter names:
-
-    ct, dx      the cotangent of the output, the tangent of its input (the first parameter, whatever its name)
-    x0 x1 ..    inputs              out, out0 out1 ..    outputs         rest (rest2)    inputs from x1 (x2) on, as a tuple
-    shape0 ..   logical shapes of the inputs, `shapes` all of them; any other name is a keyword parameter of the op
+be made.  Rules are ordinary functions of ops on tensors, so they nest; what a rule reads is said by its parameter names
+(graph/formula.py): ct, x0, out, shape0, dim.
 
 A vjp may read only what `saves` declares (in the order torch saves it), so nothing is kept that hooks cannot see.
 [NOTE what-is-saved]
@@ -18,13 +15,13 @@ Upstream: derivatives.yaml, BatchRules*.cpp; DynamicLayer.cpp (dispatch).
 
 from __future__ import annotations
 
-import re
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from .backend import HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, as_array, dtype_of, host_type, share_memory
 from .dtypes import BOOL, FLOAT, dtype, of_scalar, result_type
 from .errors import LevelError, Refusal, UsageError
+from .graph.formula import Formula, expand
 from .graph.plan import Plans
 from .graph.record import record
 from .inference import retyped
@@ -42,67 +39,6 @@ if TYPE_CHECKING:
     from .row import OpFunction
 
 Rule = Any
-
-
-class Formula:
-    """A rule and what its parameter names say it reads."""
-
-    __slots__ = ("function", "names")
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        code = function.__code__
-        self.function = function
-        self.names = code.co_varnames[1:code.co_argcount]
-
-    def tensors(self, n: int) -> list[str]:
-        """The inputs and outputs that it reads, of an op with n inputs."""
-        return [name for given in self.names for name in expand(given, n) if _TENSOR.fullmatch(name)]
-
-    def compiled(self, place: dict[str, int], n: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """The function and its sources in a node: the position of a saved tensor, or a function of the node."""
-        return self.function, tuple(self._source(name, place, n) for name in self.names)
-
-    def _source(self, name: str, place: dict[str, int], n: int) -> Any:
-        if name in place:
-            return place[name]
-        if name in _RESTS:
-            positions = [place[given] for given in expand(name, n)]
-            return lambda node, cg: tuple(node._unpack(k, cg) for k in positions)  # noqa: SLF001
-        if name == "shapes":
-            return lambda node, cg: node.shapes
-        if name == "needs":
-            return lambda node, cg: node.plan.needs
-        if name.startswith("shape") and name[5:].isdigit():
-            i = int(name[5:])
-            return lambda node, cg: node.shapes[i]
-        return lambda node, cg: node.params[name]
-
-    def __call__(self, ct: Any, inputs: list[Any], outs: Any, params: dict[str, Any]) -> Any:
-        """Apply it to values at hand, as forward mode does."""
-        return self.function(ct, *[_at_hand(name, inputs, outs, params) for name in self.names])
-
-
-_TENSOR = re.compile(r"x\d+|out\d*")
-_RESTS = {"rest": 1, "rest2": 2}
-
-
-def expand(name: str, n: int) -> tuple[str, ...]:
-    """The inputs that a declared name stands for, in an op with n inputs."""
-    return tuple(f"x{i}" for i in range(_RESTS[name], n)) if name in _RESTS else (name,)
-
-
-def _at_hand(name: str, inputs: list[Any], outs: Any, params: dict[str, Any]) -> Any:
-    if name[0] == "x" and name[1:].isdigit():
-        return inputs[int(name[1:])]
-    if name.startswith("out") and _TENSOR.fullmatch(name):
-        return outs if name == "out" else outs[int(name[3:])]
-    if name in _RESTS:
-        return tuple(inputs[_RESTS[name]:])
-    if name == "shapes":
-        return tuple(x.shape for x in inputs)
-    if name.startswith("shape") and name[5:].isdigit():
-        return inputs[int(name[5:])].shape
-    return params[name]
 
 
 ANY_BOOL = -1
@@ -155,13 +91,11 @@ class Op:
         self.broadcasts = fits or promote is not None
         self.plans = Plans(self)
         rules = [f for f in [self.joint, *self.formulas] if f]
-        self.reads_shapes = any(n == "shapes" or (n.startswith("shape") and n[5:].isdigit()) for f in rules for n in f.names)
+        self.reads_shapes = any(sort in ("shape", "shapes") for f in rules for sort, _ in f.reads)
         unsaved = {n for f in rules for n in f.tensors(8)} - {e for s in saves for e in expand(s, 8)}
         if unsaved:
             msg = f"the vjp of {name} reads {sorted(unsaved)}, which its row does not declare in `saves`."
             raise TypeError(msg)
-
-    expand = staticmethod(expand)
 
     def __repr__(self) -> str:
         return f"<row {self.name}>"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from .bare import compiled
+from .formula import expand, meaning
 
 if TYPE_CHECKING:
     from ..op import Op
@@ -70,14 +71,14 @@ class Plan:
                    "This input cannot have requires_grad True: detach it.")
             raise UsageError(msg)
         used = {name for f in formulas if f for name in f.tensors(len(needs))}
-        order = [name for kept in op.saves for name in op.expand(kept, len(needs))]
+        order = [name for kept in op.saves for name in expand(kept, len(needs))]
         # torch leaves out a save for want of requires_grad only where a single formula reads it, and never an output
         reads = [f.tensors(len(needs)) for f in op.formulas if f]
-        used |= {name for name in order if name[0] == "o" or sum(name in names for names in reads) > 1}
+        used |= {name for name in order if meaning(name)[0] == "out" or sum(name in names for names in reads) > 1}
         self.saves = tuple(name for name in order if name in used)
         place = {name: k for k, name in enumerate(self.saves)}
         self.steps = tuple(f and f.compiled(place, len(needs)) for f in formulas)
-        self.places = tuple((None, int(name[3:] or 0)) if name[0] == "o" else (int(name[1:]), 0) for name in self.saves)
+        self.places = tuple((None, which or 0) if sort == "out" else (which, 0) for sort, which in map(meaning, self.saves))
         self.origins = tuple("out" if i is None else active.index(i) if needs[i] else None for i, _ in self.places)
         self._shorten()
 

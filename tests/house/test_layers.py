@@ -28,7 +28,7 @@ names
 methods
 graph.node
 graph.edge graph.saved
-graph.bare graph.raw
+graph.bare graph.raw graph.formula
 graph.plan
 graph.record
 op

@@ -6,6 +6,7 @@ import pytest
 
 from minigrad import Tensor, autograd, func
 from minigrad.autograd.graph import saved_tensors_hooks
+from minigrad.graph.formula import expand
 from tests.laws.cases import array, cases, close, differentiable
 
 
@@ -20,7 +21,7 @@ def recorded(case, device):
 
 
 def declared(case, n):
-    return [name for given in case.op.saves for name in case.op.expand(given, n)]
+    return [name for given in case.op.saves for name in expand(given, n)]
 
 
 def named(name, args, outs):

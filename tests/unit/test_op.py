@@ -7,7 +7,7 @@ import minigrad as mg
 from minigrad.errors import UsageError
 from minigrad.func import grad, jvp, vmap
 from minigrad.interpreters.base import Interpreter
-from minigrad.op import Formula, bind, draw, expand, revive
+from minigrad.op import bind, draw, revive
 from minigrad.ops.batching import elementwise
 from minigrad.ops.pointwise import mul, sin
 from minigrad.row import row
@@ -45,18 +45,6 @@ def test_a_row_of_ones_own_works_under_every_transform(device):
 def test_node_names_are_made_of_the_rows_name():
     assert sin.op.node_name == "SinBackward0"
     assert a_row("log_of_it").op.node_name == "LogOfItBackward0"
-
-
-def test_a_formula_says_what_it_reads():
-    formula = Formula(lambda ct, x0, rest, out, dim: ct)
-    assert formula.names == ("x0", "rest", "out", "dim")
-    assert formula.tensors(3) == ["x0", "x1", "x2", "out"]
-
-
-def test_rest_stands_for_the_inputs_from_the_second_on():
-    assert expand("rest", 3) == ("x1", "x2")
-    assert expand("rest2", 3) == ("x2",)
-    assert expand("x0", 3) == ("x0",)
 
 
 def test_plans_are_made_once_for_each_set_of_inputs_that_need_grad():
