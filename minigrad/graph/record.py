@@ -239,7 +239,7 @@ def record_binary(op: Op, owner: Interpreter | None, x: Any, y: Any, out: Tensor
     shape = out.shape
     alike = type(x) is Tensor and x.shape == shape and x.kind.dtype is out.kind.dtype and (
         type(y) is not Tensor or (y.kind is x.kind and y.shape == shape))
-    node.metas = None if alike else _metas(plan, (x, y), out)
+    node.metas = None if alike or not op.broadcasts else _metas(plan, (x, y), out)
     node.outs = 1
     if owner is None:
         out.node = node
