@@ -13,7 +13,7 @@ from .op import Op, bind, mismatch, step
 from .state import current, watched
 from .storage import kind_of
 from .tensor import Tensor, base_tensor, storage_of
-from .views import relate
+from .views import link, relate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,15 +89,23 @@ def _unary(op: Op) -> Callable[..., Any]:
 
 
 def _single(op: Op) -> Callable[..., Any]:
-    """One tensor and parameters: a base tensor on the host goes straight to the kernel."""
+    """One tensor and parameters: a base tensor on the host goes straight to the kernel, a wrapper to its level."""
     kernel = CPU.kernel(op.kernel)
 
     def call(x: Tensor, **params: Any) -> Any:
-        if watched or type(x) is not Tensor or not x.kind.bare:
-            return general(x, **params)
         for name, value in params.items():
             if isinstance(value, HOST_SCALAR):
                 params[name] = value.item()
+        if watched or type(x) is not Tensor:
+            return bind(op, (x,), params)
+        if not x.kind.bare:
+            state = current()
+            if x.owner not in state.levels:
+                return bind(op, (x,), params)
+            out = x.owner.unary(op, x, state, params)
+            if op.view and op.vjp:
+                link(out, x, step(op, (), params))
+            return out
         try:
             array = kernel(x.value, **params)
         except ValueError as error:
@@ -114,8 +122,6 @@ def _single(op: Op) -> Callable[..., Any]:
         if shared:
             relate(out, x, step(op, (), params))
         return out
-
-    general = _general(op)
     return call
 
 

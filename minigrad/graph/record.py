@@ -11,6 +11,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..interpreters.base import NO_PARAMS
 from ..state import State, current, tell, watched
 from ..tensor import LEAF, Tensor, alias, next_number, wrapper
 from .bare import on_arrays
@@ -22,8 +23,6 @@ from .saved import Constant, PackedTensor, keep, keep_base, save
 if TYPE_CHECKING:
     from ..interpreters.base import Interpreter
     from ..op import Op
-
-NO_PARAMS: dict[str, Any] = {}
 
 
 class OpNode(Node):

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
+NO_PARAMS: dict[str, Any] = {}
+
+
 class Interpreter:
     """One level.  Compared by identity; `number` is for people."""
 
@@ -49,9 +52,9 @@ class Interpreter:
         """Give `op` its meaning here: unwrap, run one storey down, wrap."""
         raise NotImplementedError
 
-    def unary(self, op: Op, x: Tensor, state: State) -> Any:
-        """`process` for one wrapper of this level and no parameters: an interpreter may know a shorter way."""
-        return self.process(op, (x,), {})
+    def unary(self, op: Op, x: Tensor, state: State, params: dict[str, Any] = NO_PARAMS) -> Any:
+        """`process` for one wrapper of this level: an interpreter may know a shorter way."""
+        return self.process(op, (x,), params)
 
     def binary(self, op: Op, x: Tensor, y: Any, state: State) -> Any:
         """`process` for two tensors, or for a wrapper and a python number, and no parameters."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT
-from ..graph.record import NO_PARAMS, record, record_binary, record_unary
+from ..graph.record import record, record_binary, record_unary
 from ..op import draw_below
 from ..ops.inplace import assign, relink
 from ..state import current
 from ..tensor import LEAF, Tensor, edge, next_number, wrapper
-from .base import Interpreter
+from .base import NO_PARAMS, Interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,20 +51,17 @@ class GradInterpreter(Interpreter):
         state = current()
         if self in state.grad_off:
             return out
-        if op.elementwise and op.arity and not state.watchers:
-            if len(args) == 2:
-                return record_binary(op, self, args[0], args[1], out, state)
-            if out.kind.dtype is args[0].kind.dtype:
-                return record_unary(op, self, args[0], out, state)
+        if op.elementwise and op.arity == 2 and not state.watchers:
+            return record_binary(op, self, args[0], args[1], out, state)
         return record(op, self, args, out, params, state)
 
-    def unary(self, op: Op, x: Tensor, state: State) -> Any:
-        out = op.call(x.value)
+    def unary(self, op: Op, x: Tensor, state: State, params: dict[str, Any] = NO_PARAMS) -> Any:
+        out = op.call(x.value, **params) if params else op.call(x.value)
         if x.node is None or not op.vjp or self in state.grad_off:
             return out
-        if op.elementwise and out.kind is x.value.kind:
-            return record_unary(op, self, x, out, state)
-        return out if out.kind.dtype.category < FLOAT else record(op, self, (x,), out, NO_PARAMS, state)
+        if out.kind is x.value.kind:
+            return record_unary(op, self, x, out, state, params)
+        return out if out.kind.dtype.category < FLOAT else record(op, self, (x,), out, params, state)
 
     def binary(self, op: Op, x: Tensor, y: Any, state: State) -> Any:
         if type(y) is Tensor:

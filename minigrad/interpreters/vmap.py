@@ -16,7 +16,7 @@ from ..ops.batching import to_front
 from ..ops.inplace import assign
 from ..ops.shape import moveaxis
 from ..tensor import Tensor, wrapper
-from .base import Interpreter
+from .base import NO_PARAMS, Interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,9 +57,11 @@ class VmapInterpreter(Interpreter):
         each = bdim if isinstance(bdim, (tuple, list)) else [bdim] * len(out)
         return tuple([o if b is None else self.batched(o, b) for o, b in zip(out, each, strict=True)])
 
-    # where the batching rule of elementwise rows has nothing to move [NOTE fast-path]
-    def unary(self, op: Op, x: Tensor, state: State) -> Any:
-        return self.batched(op.call(x.value), x.note) if op.elementwise else self.process(op, (x,), {})
+    def unary(self, op: Op, x: Tensor, state: State, params: dict[str, Any] = NO_PARAMS) -> Any:
+        if op.elementwise:  # whose rule has nothing to move [NOTE fast-path]
+            return self.batched(op.call(x.value), x.note)
+        out, bdim = op.batch(op, self.size, [x.value], [x.note], params)
+        return out if bdim is None else self.batched(out, bdim)
 
     def binary(self, op: Op, x: Tensor, y: Any, state: State) -> Any:
         number = type(y) is not Tensor

@@ -25,11 +25,16 @@ Params = dict[str, Any]
 
 def to_front(x: Tensor, bdim: int | None, size: int | None = None) -> Tensor:
     """Move the batch to physical dimension 0; with `size`, an unbatched tensor is expanded to have one."""
+    if bdim == 0 or (bdim is None and size is None):
+        return x
     from .shape import moveaxis, unsqueeze, widened  # noqa: PLC0415  shape's own rows need this file
 
-    if bdim is None:
-        return x if size is None else widened(unsqueeze(x, 0), (size, *x.shape))
-    return x if bdim == 0 else moveaxis(x, bdim, 0)
+    return widened(unsqueeze(x, 0), (size, *x.shape)) if bdim is None else moveaxis(x, bdim, 0)
+
+
+def padded(front: Tensor, missing: int) -> Tensor:
+    """A tensor with its batch in front, and as many extents of 1 after that as other tensors have more dimensions."""
+    return front.reshape(front.shape[0], *[1] * missing, *front.shape[1:]) if missing else front
 
 
 def rank(x: Any, bdim: int | None) -> int:
@@ -51,14 +56,8 @@ def elementwise(op: Op, size: int, values: Values, bdims: Bdims, params: Params)
     if not others and len(set(batched)) == 1:
         return op.call(*values, **params), batched[0][1]
     ranks = max(rank(x, b) for x, b in zip(values, bdims, strict=True))
-    aligned = []
-    for x, bdim in zip(values, bdims, strict=True):
-        if bdim is None:
-            aligned.append(x)
-            continue
-        front, missing = to_front(x, bdim), ranks - (x.ndim - 1)
-        aligned.append(front.reshape(front.shape[0], *[1] * missing, *front.shape[1:]) if missing else front)
-    return op.call(*aligned, **params), 0
+    fronts = [x if b is None else padded(to_front(x, b), ranks - (x.ndim - 1)) for x, b in zip(values, bdims, strict=True)]
+    return op.call(*fronts, **params), 0
 
 
 def _agree(values: Values, bdims: Bdims) -> Values:
@@ -107,6 +106,5 @@ def leading(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> 
 def aligned(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
     """A rule for rows whose inputs' leading dimensions broadcast: the batch goes in front of the longest of them."""
     ranks = [rank(x, b) for x, b in zip(values, bdims, strict=True)]
-    fronts = [x if b is None else to_front(x, b).reshape(size, *[1] * (max(ranks) - r), *x.shape[:b], *x.shape[b + 1:])
-              for x, b, r in zip(values, bdims, ranks, strict=True)]
+    fronts = [x if b is None else padded(to_front(x, b), max(ranks) - r) for x, b, r in zip(values, bdims, ranks, strict=True)]
     return op.call(*fronts, **params), 0
