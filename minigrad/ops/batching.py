@@ -100,7 +100,8 @@ def with_batch_shape(op: Op, size: int, values: Values, bdims: Bdims, params: Pa
 
 def leading(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
     """A rule for rows whose inputs have the same leading dimensions: the batch is one more of them."""
-    return op.call(*[to_front(x, b, size) if type(x) is Tensor else x for x, b in zip(values, bdims, strict=True)], **params), 0
+    fronts = [to_front(x, b, size) if isinstance(x, Tensor) else x for x, b in zip(values, bdims, strict=True)]
+    return op.call(*fronts, **params), 0
 
 
 def aligned(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:

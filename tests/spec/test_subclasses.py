@@ -164,6 +164,14 @@ def test_a_transform_wraps_it_like_any_tensor_and_the_class_is_asked_below():
         assert cls.calls.count("sin") > 0
 
 
+def test_every_batching_rule_finds_the_batch_of_a_tensor_of_a_subclass():
+    """[NOTE subclasses] A batch of matrices that is not in front: with as many samples as rows, its absence would be silent."""
+    plain = t([[[2.0, 1.0], [4.0, 0.0]], [[1.0, 3.0], [1.0, 1.0]]])
+    x = plain.as_subclass(listening(mg))
+    for f in (mg.linalg.inv, lambda x: mg.outer(x[0], x[1]), lambda x: mg.softmax(x, 0), lambda x: x.sum(0)):
+        assert vmap(f, in_dims=1)(x).tolist() == vmap(f, in_dims=1)(plain).tolist()
+
+
 def test_a_captured_tensor_of_a_subclass_meets_one_of_a_level():
     """[NOTE subclasses] What comes out of both is of the level."""
     s = t([2.0, 3.0]).as_subclass(listening(mg))
