@@ -13,7 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..row import OpFunction, row
-from .batching import along_dim, to_front
+from .batching import along_dim, padded, to_front
 from .creation import full
 from .linalg import bmm_rows
 from .pointwise import exp
@@ -109,8 +109,7 @@ def _attention_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Pa
     *qkv, mask = values
     fronts = [to_front(x, b, size) for x, b in zip(qkv, bdims, strict=False)]
     if bdims[3] is not None:
-        mask = to_front(mask, bdims[3])
-        mask = reshape(mask, size, *[1] * (fronts[0].ndim - mask.ndim), *mask.shape[1:])
+        mask = padded(to_front(mask, bdims[3]), fronts[0].ndim - mask.ndim)
     return op.call(*fronts, mask, **params), 0
 
 

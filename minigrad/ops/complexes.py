@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..row import OpFunction, row
 from ..tensor import Tensor
 from ..views import strides_of
-from .batching import elementwise, same_bdim, to_front
+from .batching import elementwise, leading, same_bdim
 from .creation import zeros_like
 from .linalg import broadcast_shapes
 from .misc import storage_offset
@@ -20,8 +20,6 @@ from .pointwise import conj, imag, real, sgn
 
 if TYPE_CHECKING:
     from ..backend import Array
-    from ..op import Op
-    from .batching import Batched, Bdims, Params, Values
 
 _complex: OpFunction = row(
     "complex", lambda xp, x0, x1: _joined(xp, x0, x1), fits=True, batch=elementwise,
@@ -108,12 +106,8 @@ def _pairs_kernel(xp: Any, x0: Array) -> Array:
     return (x0 if side_by_side else xp.ascontiguousarray(x0)).view(xp.result_type(x0, xp.complex64))[..., 0]
 
 
-def _pairs_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    return op.call(to_front(values[0], bdims[0])), 0
-
-
 _view_as_complex: OpFunction = row(
-    "view_as_complex", _pairs_kernel, view=True, batch=_pairs_batch, jvp="linear", vjp=(lambda ct: _view_as_real(ct),))
+    "view_as_complex", _pairs_kernel, view=True, batch=leading, jvp="linear", vjp=(lambda ct: _view_as_real(ct),))
 
 
 def view_as_real(x: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..row import OpFunction, row
-from .batching import to_front
+from .batching import leading, to_front
 from .embedding import pad
 from .pointwise import conj
 from .shape import moveaxis, reshape, squeeze, unsqueeze
@@ -305,20 +305,16 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = _transposed(1), _transpos
 
 
 # ---------------------------------------------------------------- the columns themselves
-def _columns_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    return op.call(to_front(values[0], bdims[0]), **params), 0
-
-
 _im2col: OpFunction = row(
     "im2col", lambda xp, x0, size, stride, padding, dilation: columns(
         xp, x0, size, reach(x0.shape[-len(size):], size, stride, padding, dilation), stride, padding, dilation),
-    jvp="linear", batch=_columns_batch, node="Im2ColBackward0",
+    jvp="linear", batch=leading, node="Im2ColBackward0",
     vjp=(lambda ct, shape0, stride, padding, dilation: _col2im(
         ct, extents=shape0[-2:], stride=stride, padding=padding, dilation=dilation),))
 
 _col2im: OpFunction = row(
     "col2im", lambda xp, x0, extents, stride, padding, dilation: summed(xp, x0, extents, stride, padding, dilation),
-    jvp="linear", batch=_columns_batch, node="Col2ImBackward0",
+    jvp="linear", batch=leading, node="Col2ImBackward0",
     vjp=(lambda ct, shape0, stride, padding, dilation: _im2col(
         ct, size=shape0[-4:-2], stride=stride, padding=padding, dilation=dilation),))
 

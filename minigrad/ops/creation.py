@@ -16,14 +16,12 @@ from ..row import OpFunction, row
 from ..state import current
 from ..storage import kind_of, new_storage
 from ..tensor import Tensor, fresh
-from .batching import elementwise, same_bdim, to_front
+from .batching import elementwise, same_bdim, with_batch_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..backend import Array
-    from ..op import Op
-    from .batching import Batched, Bdims, Params, Values
 
 
 def _device(device: str | Device | None) -> Device:
@@ -262,15 +260,11 @@ def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: str
 
 
 # ---------------------------------------------------------------- like another tensor: a batch makes a batch
-def _like_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    return op.call(to_front(values[0], bdims[0]), **{**params, "shape": (size, *params["shape"])}), 0
-
-
 def _full_like_kernel(xp: Any, x0: Any, shape: tuple[int, ...], fill_value: Any, dtype: dtype) -> Any:
     return _filled(xp, NUMPY_DTYPE[dtype], shape, fill_value)
 
 
-_full_like = row("full_like", _full_like_kernel, vjp=None, jvp=None, batch=_like_batch)
+_full_like = row("full_like", _full_like_kernel, vjp=None, jvp=None, batch=with_batch_shape)
 
 
 def full_like(x: Tensor, fill_value: Any, *, dtype: dtype | None = None, device: str | Device | None = None,

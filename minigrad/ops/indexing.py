@@ -16,7 +16,7 @@ from ..dtypes import INT, bool_, int64
 from ..errors import Refusal, UsageError
 from ..row import OpFunction, row
 from ..tensor import Tensor
-from .batching import elementwise, rank, to_front
+from .batching import elementwise, padded, rank, to_front
 from .creation import arange, new_zeros, ones, zeros_like
 from .inplace import in_place
 from .joining import stack, unbind
@@ -197,7 +197,7 @@ class _Front:
         self.at = self.dims[0] if self.dims[-1] - self.dims[0] < len(self.dims) else 0
         moved = bdim is not None
         self.x = movedim(to_front(x, bdim), [d + moved for d in self.dims], [k + moved for k in range(len(self.dims))])
-        self.indices = [i if b is None else aligned(i, b, self.rank) for i, b in zip(found, bdims, strict=True)]
+        self.indices = [i if b is None else _ranked(i, b, self.rank) for i, b in zip(found, bdims, strict=True)]
         self.places = (False,) * moved + (True,) * len(self.dims)
         if moved and any(b is not None for b in bdims):
             self.indices.insert(0, reshape(arange(size, device=x.device), size, *[1] * self.rank))
@@ -211,7 +211,7 @@ class _Front:
     def values(self, v: Tensor, bdim: int | None, full: int) -> Tensor:
         """Values of the result's shape, of logical rank `full`, laid out as it is."""
         batched = bdim is not None
-        v = aligned(v, bdim, full) if batched else reshape(v, *[1] * (full - v.ndim), *v.shape)
+        v = _ranked(v, bdim, full) if batched else reshape(v, *[1] * (full - v.ndim), *v.shape)
         return movedim(v, [batched + self.at + k for k in range(self.rank)], [batched + k for k in range(self.rank)])
 
     def back(self, out: Tensor) -> Tensor:
@@ -219,11 +219,9 @@ class _Front:
         return movedim(out, [k + 1 for k in range(len(self.dims))], [d + 1 for d in self.dims])
 
 
-def aligned(x: Tensor, bdim: int | None, full: int) -> Tensor:
+def _ranked(x: Tensor, bdim: int | None, full: int) -> Tensor:
     """The batch in front of a logical shape that is padded to rank `full`."""
-    front = to_front(x, bdim)
-    missing = full - (front.ndim - 1)
-    return reshape(front, front.shape[0], *[1] * missing, *front.shape[1:]) if missing > 0 else front
+    return padded(to_front(x, bdim), full - (x.ndim - 1))
 
 
 def index_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:

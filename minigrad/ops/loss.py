@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..row import OpFunction, row
 from .activation import sigmoid, softplus
-from .batching import elementwise, to_front
+from .batching import elementwise, padded, to_front
 from .choice import NO_COMPLEX, ONLY_FLOAT, choose, clamp, clamp_min
 from .creation import new_zeros
 from .gather import elements, flat_places
@@ -63,8 +63,7 @@ def _batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> B
             fronts.append(x)
             continue
         front = to_front(x, bdim, size)
-        missing = fronts[0].ndim - front.ndim if fronts else 0
-        fronts.append(reshape(front, size, *[1] * missing, *front.shape[1:]))
+        fronts.append(padded(front, fronts[0].ndim - front.ndim if fronts else 0))
     return op.call(*fronts, **params), 0
 
 

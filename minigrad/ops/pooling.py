@@ -13,7 +13,7 @@ from ..dtypes import FLOAT
 from ..errors import UsageError
 from ..row import OpFunction, row
 from . import resampling
-from .batching import to_front
+from .batching import leading
 from .convolution import tupled
 from .gather import gather_at, spread_at
 from .reduction import mean
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..backend import Array
-    from ..op import Op
     from ..tensor import Tensor
-    from .batching import Batched, Bdims, Params, Values
 
 Table = tuple[tuple[int, ...], ...]
 
@@ -75,11 +73,7 @@ def _largest_jvp(dx: list[Any], out1: Tensor, places: tuple[Table, ...]) -> tupl
     return reshape(gather_at(_flat(dx[0], rank), index, dim=index.ndim - 1), out1.shape), None
 
 
-def _leading(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    return op.call(to_front(values[0], bdims[0]), **params), 0
-
-
-_largest: OpFunction = row("max_pool2d_with_indices", _largest_kernel, outs=2, saves=("x0", "out1"), batch=_leading,
+_largest: OpFunction = row("max_pool2d_with_indices", _largest_kernel, outs=2, saves=("x0", "out1"), batch=leading,
                            vjp=_largest_vjp, jvp=_largest_jvp)
 
 

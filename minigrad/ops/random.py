@@ -20,7 +20,7 @@ from ..random import generator_of
 from ..row import OpFunction, row
 from ..state import current
 from ..tensor import Tensor
-from .batching import elementwise, same_bdim, to_front
+from .batching import elementwise, leading, same_bdim
 from .creation import zeros_like
 from .inplace import copy_
 from .linalg import broadcast_shapes
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..backend import Array, Device
-    from ..op import Op
     from ..random import Generator
-    from .batching import Batched, Bdims, Params, Values
 
 
 def _drawing(name: str, numbers: Callable[..., Array]) -> OpFunction:
@@ -231,11 +229,7 @@ def _multinomial_kernel(xp: Any, x0: Array, x1: Array, num_samples: int, replace
     return order[..., :num_samples].copy()  # the first to arrive
 
 
-def _multinomial_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    return op.call(*[to_front(x, b, size) for x, b in zip(values, bdims, strict=True)], **params), 0
-
-
-_multinomial = row("multinomial", _multinomial_kernel, vjp=None, jvp=None, batch=_multinomial_batch)
+_multinomial = row("multinomial", _multinomial_kernel, vjp=None, jvp=None, batch=leading)
 
 
 def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor:

@@ -11,7 +11,7 @@ from ..dtypes import FLOAT, int64
 from ..errors import UsageError, no_dimension
 from ..row import OpFunction, row
 from ..tensor import Tensor, bottom
-from .batching import physical, to_front
+from .batching import padded, physical, to_front
 from .indexing import one_value
 from .inplace import copy_
 from .linalg import broadcast_shapes
@@ -111,8 +111,7 @@ def matrix_H(x: Tensor) -> Tensor:  # noqa: N802
 # ---------------------------------------------------------------- copies
 def _repeat_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
     x, reps = to_front(values[0], bdims[0]), params["repeats"]
-    x = reshape(x, x.shape[0], *[1] * (len(reps) + 1 - x.ndim), *x.shape[1:])
-    return op.call(x, repeats=(1, *reps)), 0
+    return op.call(padded(x, len(reps) + 1 - x.ndim), repeats=(1, *reps)), 0
 
 
 def _repeat_vjp(ct: Tensor, shape0: tuple[int, ...], repeats: tuple[int, ...]) -> Tensor:

@@ -13,14 +13,12 @@ from math import floor
 from typing import TYPE_CHECKING, Any
 
 from ..row import OpFunction, row
-from .batching import to_front
+from .batching import leading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..backend import Array
-    from ..op import Op
-    from .batching import Batched, Bdims, Params, Values
 
 
 class Taps:
@@ -77,14 +75,10 @@ def _applied(xp: Any, x: Array, axis: int, taps: Taps) -> Array:
     return out
 
 
-def _batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    return op.call(to_front(values[0], bdims[0]), **params), 0
-
-
-resample: OpFunction = row("upsample", _kernel, jvp="linear", batch=_batch,
+resample: OpFunction = row("upsample", _kernel, jvp="linear", batch=leading,
                            vjp=(lambda ct, taps: resample(ct, taps=_back(taps)),))
 
-pool: OpFunction = row("avg_pool", _kernel, jvp="linear", batch=_batch, saves=("x0",),
+pool: OpFunction = row("avg_pool", _kernel, jvp="linear", batch=leading, saves=("x0",),
                        vjp=(lambda ct, x0, taps: resample(ct, taps=_back(taps)),))
 """`resample` for those that keep their input, as torch does for its shape."""
 

@@ -12,13 +12,14 @@ from ..errors import UsageError, no_dimension
 from ..row import OpFunction, row
 from ..state import watched
 from ..tensor import alias
-from .batching import Batched, Bdims, Params, Values, over_dims, physical, same_bdim, to_front, with_batch_shape
+from .batching import leading, over_dims, padded, physical, same_bdim, to_front, with_batch_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..op import Op
     from ..tensor import Tensor
+    from .batching import Batched, Bdims, Params, Values
 
 
 # ---------------------------------------------------------------- arguments in normal form
@@ -73,10 +74,7 @@ view_row: OpFunction = row("view", lambda xp, x0, shape: x0.reshape(shape), arit
 
 def _expand_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
     x = to_front(values[0], bdims[0])
-    missing = len(params["shape"]) - (x.ndim - 1)
-    if missing:
-        x = view_row(x, shape=(x.shape[0], *[1] * missing, *x.shape[1:]))
-    return op.call(x, shape=(size, *params["shape"])), 0
+    return op.call(padded(x, len(params["shape"]) - (x.ndim - 1)), shape=(size, *params["shape"])), 0
 
 
 _expand: OpFunction = row("expand", expanded, arity=1, view=True,
@@ -347,7 +345,7 @@ def _clone_kernel(xp: Any, x0: Any) -> Any:
 clone: OpFunction = row("clone", _clone_kernel, arity=1, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
 
 contiguous_row: OpFunction = row("contiguous", lambda xp, x0: xp.array(x0, order="C"), vjp=(lambda ct: ct,), jvp="linear",
-                  batch=lambda op, size, values, bdims, params: (op.call(to_front(values[0], bdims[0])), 0))
+                                 batch=leading)
 
 
 def _cast_kernel(xp: Any, x0: Any, dtype: Any) -> Any:
@@ -372,11 +370,8 @@ def flip(x: Tensor, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
 
 
 def _triangle(name: str) -> OpFunction:
-    def batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-        return op.call(to_front(values[0], bdims[0]), **params), 0
-
-    made: OpFunction = row(name, lambda xp, x0, diagonal: getattr(xp, name)(x0, diagonal),
-               vjp=(lambda ct, diagonal: made(ct, diagonal=diagonal),), jvp="linear", batch=batch)
+    made: OpFunction = row(name, lambda xp, x0, diagonal: getattr(xp, name)(x0, diagonal), batch=leading, jvp="linear",
+                           vjp=(lambda ct, diagonal: made(ct, diagonal=diagonal),))
     return made
 
 
