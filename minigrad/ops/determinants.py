@@ -62,19 +62,19 @@ def _trace(x: Tensor) -> Tensor:
     return sum_over(diagonal(x, 0, -2, -1), -1)
 
 
-def _adjugate(x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
+def _adjugate(x1: Tensor, x2: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
     """(det, factors) of A; of a singular A those of a matrix nearby, whose adjugate is much the same."""
     regular = _regular(x1)
     return choose(out == 0, _det_of(regular, x2), out), regular
 
 
 def _det_vjp(ct: Tensor, x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor) -> Any:
-    det, regular = _adjugate(x0, x1, x2, out)
+    det, regular = _adjugate(x1, x2, out)
     return solve_factored(x0, regular, x2, _each(ct * conj(det)) * add_eye(zeros_like(x0)), adjoint=True)
 
 
 def _det_jvp(dx: Tensor, x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor) -> Any:
-    det, regular = _adjugate(x0, x1, x2, out)
+    det, regular = _adjugate(x1, x2, out)
     return det * _trace(solve_factored(x0, regular, x2, dx))
 
 

@@ -60,7 +60,7 @@ def _qr_kernel(xp: Any, x0: Array, mode: str) -> tuple[Array, Array]:
     return tuple(xp.linalg.qr(x0, mode))
 
 
-def _differentiable(q: Tensor, r: Tensor, mode: str) -> None:
+def _differentiable(r: Tensor, mode: str) -> None:
     if mode == "r":
         msg = ("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
                "mode='reduced') if you are going to require derivatives")
@@ -72,7 +72,7 @@ def _differentiable(q: Tensor, r: Tensor, mode: str) -> None:
 
 def _qr_vjp(ct: list[Any], out0: Tensor, out1: Tensor, mode: str) -> list[Tensor]:
     """A is Q R1, and beside it Q R2 where it is wider than high."""
-    _differentiable(out0, out1, mode)
+    _differentiable(out1, mode)
     g_q, g_r = ct
     k = out1.shape[-2]
     wide = out1.shape[-1] > k
@@ -91,7 +91,7 @@ def _qr_vjp(ct: list[Any], out0: Tensor, out1: Tensor, mode: str) -> list[Tensor
 
 
 def _qr_jvp(dx: list[Any], out0: Tensor, out1: Tensor, mode: str) -> tuple[Tensor, Tensor]:
-    _differentiable(out0, out1, mode)
+    _differentiable(out1, mode)
     k, dx0 = out1.shape[-2], dx[0]
     moved = solve_triangle(corner(out1, k, k), corner(dx0, dx0.shape[-2], k), upper=True, left=False, unit=False)
     inner = matmul(adjoint(out0), moved)
