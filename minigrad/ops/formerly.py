@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UsageError
-from . import infos, solving, spectra
+from . import infos, shape, solving, spectra
 from .creation import new_zeros
 from .layout import clone
 from .linalg import adjoint
-from .shape import movedim
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -81,5 +80,5 @@ def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool =
         if x.ndim < 2:
             msg = f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {x.ndim} instead"
             raise UsageError(msg)
-    a, upper = (movedim(A, -1, -2), not upper) if transpose else (A, upper)
+    a, upper = (shape.transpose(A, -2, -1), not upper) if transpose else (A, upper)
     return Triangular(solving.solve_triangular(a, b, upper=upper, unitriangular=unitriangular), clone(A))

@@ -22,7 +22,7 @@ from .factors import factor, inverse, lu_row, lu_solve_row, solve_triangle
 from .layout import clone
 from .linalg import broadcast_shapes, matmul
 from .reduction import any as any_of
-from .shape import detach, diagonal, movedim, reshape, unsqueeze, widened
+from .shape import detach, diagonal, movedim, reshape, transpose, unsqueeze, widened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,11 +103,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803  
     _fit("linalg.solve", A, B, left)
     if left:
         return _solve(A, B)
-    return _transposed(_solve(_transposed(A), _transposed(B)))
-
-
-def _transposed(x: Tensor) -> Tensor:
-    return movedim(x, -1, -2)
+    return transpose(_solve(transpose(A, -2, -1), transpose(B, -2, -1)), -2, -1)
 
 
 def _solve(a: Tensor, b: Tensor) -> Tensor:
@@ -295,12 +291,13 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
             msg = (f"multi_dot(): tensors {i - 1} and {i} with shapes {list(chain[i - 1].shape)} and {list(x.shape)} cannot be "
                    "multiplied")
             raise UsageError(msg)
-    out = _chained(chain, *_order([x.shape[0] for x in chain] + [chain[-1].shape[1]]))
+    cuts = _cuts([x.shape[0] for x in chain] + [chain[-1].shape[1]])
+    out = _chained(chain, cuts, 0, len(chain) - 1)
     return reshape(out, out.shape[row:2 - column])
 
 
-def _order(p: list[int]) -> tuple[list[list[int]], int, int]:
-    """Where the product of matrices i to j is cut; matrix i has p[i] rows."""
+def _cuts(p: list[int]) -> list[list[int]]:
+    """After which matrix the product of matrices i to j is cut; matrix i has p[i] rows and p[i + 1] columns."""
     n = len(p) - 1
     costs, cuts = [[0] * n for _ in range(n)], [[0] * n for _ in range(n)]
     for length in range(1, n):
@@ -308,7 +305,7 @@ def _order(p: list[int]) -> tuple[list[list[int]], int, int]:
             j = i + length
             costs[i][j], cuts[i][j] = min(
                 (costs[i][k] + costs[k + 1][j] + p[i] * p[k + 1] * p[j + 1], k) for k in range(i, j))
-    return cuts, 0, n - 1
+    return cuts
 
 
 def _chained(chain: list[Tensor], cuts: list[list[int]], i: int, j: int) -> Tensor:
