@@ -144,15 +144,12 @@ def _form(name: str, kernel: Callable[..., Array], batch: Callable[..., Batched]
         how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
         return [first(ct, x0, conj(x1), how) if needs[0] else None, second(ct, conj(x0), x1, how) if needs[1] else None]
 
-    def part(dx: Tensor, other: Tensor, place: int, **params: Any) -> Any:
-        return made(dx, other, **params) if place == 0 else made(other, dx, **params)
-
     made: OpFunction = row(
         name, kernel, saves=("x0", "x1"), node="ConvolutionBackward0", batch=batch, vjp=vjp,
-        jvp=(lambda dx, x1, stride, padding, dilation, groups, extents: part(
-                dx, x1, 0, stride=stride, padding=padding, dilation=dilation, groups=groups, extents=extents),
-             lambda dx, x0, stride, padding, dilation, groups, extents: part(
-                dx, x0, 1, stride=stride, padding=padding, dilation=dilation, groups=groups, extents=extents)))
+        jvp=(lambda dx, x1, stride, padding, dilation, groups, extents: made(
+                dx, x1, stride=stride, padding=padding, dilation=dilation, groups=groups, extents=extents),
+             lambda dx, x0, stride, padding, dilation, groups, extents: made(
+                x0, dx, stride=stride, padding=padding, dilation=dilation, groups=groups, extents=extents)))
     return made
 
 

@@ -14,7 +14,7 @@ from ..row import OpFunction, row
 from .batching import elementwise
 from .choice import NO_COMPLEX, choose
 from .creation import arange
-from .pointwise import erfc, exp, log, mul, pointwise, reciprocal, sgn, square
+from .pointwise import conj, erfc, exp, log, pointwise, reciprocal, sgn, square
 from .reduction import sum as sum_over
 from .shape import unsqueeze
 
@@ -124,10 +124,6 @@ entr = pointwise("special_entr", _entr_kernel, lambda x0: -log(x0) - 1, refuses=
 
 
 # ---------------------------------------------------------------- sinc
-def _sinc_slope(x0: Tensor, order: int) -> Any:
-    return _sinc(x0, order=order + 1)
-
-
 def _sinc_kernel(xp: Any, x0: Array, order: int) -> Array:
     """The order-th derivative of sin(pi x) / (pi x), by its recurrence, and by its series where that would cancel."""
     if order == 0:
@@ -147,12 +143,9 @@ def _sinc_kernel(xp: Any, x0: Array, order: int) -> Array:
     return out * math.pi ** order
 
 
-def _sinc_rule(ct: Tensor, x0: Tensor, order: int) -> Tensor:
-    return mul(ct, _sinc_slope(x0, order).conj())  # type: ignore[no-any-return]
-
-
-_sinc: OpFunction = row("sinc", _sinc_kernel, promote="float", saves=("x0",), batch=elementwise, vjp=(_sinc_rule,),
-                        jvp=(lambda dx, x0, order: dx * _sinc_slope(x0, order),))
+_sinc: OpFunction = row("sinc", _sinc_kernel, promote="float", saves=("x0",), batch=elementwise,
+                        vjp=(lambda ct, x0, order: ct * conj(_sinc(x0, order=order + 1)),),
+                        jvp=(lambda dx, x0, order: dx * _sinc(x0, order=order + 1),))
 
 
 def sinc(x: Tensor) -> Tensor:
