@@ -16,7 +16,7 @@ from ..row import OpFunction, row
 from ..tensor import Tensor
 from .batching import rank, to_front
 from .choice import clamp, where
-from .creation import arange, new_full, new_zeros, ones_like, tensor
+from .creation import arange, full_like, new_zeros, ones_like, tensor
 from .extremes import max as largest
 from .extremes import sort
 from .gather import gather, index_select, scatter, scatter_add
@@ -104,7 +104,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     x, others = (a if isinstance(a, Tensor) else tensor(a, dtype=like.dtype, device=like.device)
                  for a in (elements, test_elements))
     if not others.numel():
-        return new_full(x, x.shape, invert, dtype=bool_)
+        return full_like(x, invert, dtype=bool_)
     known = sort(reshape(others, -1)).values
     places = clamp(_searchsorted(known, x, side="left"), max=known.numel() - 1)
     found = reshape(index_select(known, 0, reshape(places, -1)), x.shape) == x
@@ -147,7 +147,7 @@ def _runs(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     rows = reshape(movedim(x, dim, 0), n, -1) if n else reshape(x, 0, 1)
     starts = cat([ones_like(rows[:1, 0], dtype=bool_), any_of(rows[1:] != rows[:-1], 1)]) if n else rows[:, 0].to(bool_)
     places = reshape(nonzero(starts), -1)
-    ends = cat([places[1:], new_full(places[:1], places[:1].shape, n)])
+    ends = cat([places[1:], full_like(places[:1], n)])
     return index_select(x, dim, places), cumsum(starts.to(int64), 0) - 1, ends - places
 
 
@@ -203,8 +203,10 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
         msg = "bincount only supports 1-d non-negative integral inputs."
         raise UsageError(msg)
     n = int(largest(x)) + 1 if x.numel() else 0
-    given = ones_like(x, dtype=int64) if weights is None else detach(weights)
-    given = given if weights is None or given.dtype.category == FLOAT else given.to(float64)
+    if weights is None:
+        given = ones_like(x, dtype=int64)
+    else:
+        given = detach(weights if weights.dtype.category == FLOAT else weights.to(float64))
     return scatter_add(new_zeros(given, max(minlength, n)), 0, x.to(int64), given)
 
 

@@ -171,6 +171,4 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
 def _middles(n: int, like: Tensor, align_corners: bool) -> Tensor:
     """The middles of n pixels, as a grid names them."""
     steps = arange(n, dtype=like.dtype, device=like.device)
-    if align_corners:
-        return (steps * 2 - (n - 1)) / max(n - 1, 1)
-    return (steps * 2 - (n - 1)) / n
+    return (steps * 2 - (n - 1)) / (max(n - 1, 1) if align_corners else n)
