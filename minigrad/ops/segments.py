@@ -17,6 +17,7 @@ from .creation import ones_like, zeros_like
 from .gather import gather_at, index_vector, one_rank, place_key, scatter_add_at, scatter_at
 from .indexing import masked_fill
 from .pointwise import conj
+from .reduction import total_of
 from .shape import normal_dim, reshape, widened
 from .special import add_at, combine_at
 
@@ -91,33 +92,22 @@ def _others(x: Tensor, index: Tensor, src: Tensor, dim: int, include_self: bool)
 
 
 # ---------------------------------------------------------------- the row
-def _own_vjp(ct: Tensor, x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor, dim: int, reduce: str,
-             include_self: bool) -> Tensor:
-    own = _shares(x0, x1, x2, out, dim, reduce, include_self).own
-    return _where_kept(ct * conj(own), x1, dim, include_self)
+def _vjp(ct: Tensor, x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor, needs: tuple[bool, ...], dim: int, reduce: str,
+         include_self: bool) -> list[Any]:
+    own, given = _shares(x0, x1, x2, out, dim, reduce, include_self)
+    return [_where_kept(ct * conj(own), x1, dim, include_self) if needs[0] else None, None,
+            gather_at(ct, x1, dim=dim) * conj(given) if needs[2] else None]
 
 
-def _given_vjp(ct: Tensor, x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor, dim: int, reduce: str,
-               include_self: bool) -> Tensor:
-    given = _shares(x0, x1, x2, out, dim, reduce, include_self).given
-    return gather_at(ct, x1, dim=dim) * conj(given)  # type: ignore[no-any-return]
-
-
-def _own_jvp(dx: Tensor, x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor, dim: int, reduce: str,
-             include_self: bool) -> Tensor:
-    own = _shares(x0, x1, x2, out, dim, reduce, include_self).own
-    return _where_kept(dx * own, x1, dim, include_self)
-
-
-def _given_jvp(dx: Tensor, x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor, dim: int, reduce: str,
-               include_self: bool) -> Tensor:
-    given = _shares(x0, x1, x2, out, dim, reduce, include_self).given
-    return scatter_add_at(zeros_like(x0), x1, dx * given, dim=dim)  # type: ignore[no-any-return]
+def _jvp(dx: list[Any], x0: Tensor, x1: Tensor, x2: Tensor, out: Tensor, dim: int, reduce: str, include_self: bool) -> Any:
+    own, given = _shares(x0, x1, x2, out, dim, reduce, include_self)
+    return total_of(None if dx[0] is None else _where_kept(dx[0] * own, x1, dim, include_self),
+                    None if dx[2] is None else scatter_add_at(zeros_like(x0), x1, dx[2] * given, dim=dim))
 
 
 _scatter_reduce: OpFunction = row(
     "scatter_reduce", _reduced_kernel, saves=("x1", "x0", "x2", "out"), batch=along_dim,
-    vjp=(_own_vjp, None, _given_vjp), jvp=(_own_jvp, None, _given_jvp))
+    vjp=_vjp, jvp=_jvp)
 
 
 # ---------------------------------------------------------------- public
