@@ -17,6 +17,7 @@ from .batching import along_dim, padded, to_front
 from .creation import full
 from .linalg import bmm_rows
 from .pointwise import exp
+from .reduction import total_of
 from .shape import reshape, sum_dims, sum_to, triu, unsqueeze
 
 if TYPE_CHECKING:
@@ -89,16 +90,9 @@ def _attention_jvp(dx: list[Any], x0: Tensor, x1: Tensor, x2: Tensor, x3: Any, o
                    scale: float) -> list[Any]:
     dq, dk, dv, dmask = dx
     weights = _weights(x0, x1, x3, out1, is_causal, scale)
-    parts = [] if dmask is None else [dmask]
-    if dq is not None:
-        parts.append(right(dq, x1) * scale)
-    if dk is not None:
-        parts.append(right(x0, dk) * scale)
-    if not parts:
+    inner = total_of(dmask, None if dq is None else right(dq, x1) * scale, None if dk is None else right(x0, dk) * scale)
+    if inner is None:
         return [plain(weights, dv), None]
-    inner = parts[0]
-    for part in parts[1:]:
-        inner = inner + part
     inner = weights * inner
     sums = _total(inner)
     out = plain(inner - weights * sums, x2)

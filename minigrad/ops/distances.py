@@ -16,6 +16,7 @@ from .creation import tensor
 from .gather import index_select
 from .linalg import broadcast_shapes
 from .norm import norm_kernel, norm_slope, vector_norm
+from .reduction import total_of
 from .shape import sum_dims, unsqueeze
 
 if TYPE_CHECKING:
@@ -47,8 +48,7 @@ def _vjp(ct: Tensor, x0: Tensor, x1: Tensor, out: Tensor, needs: tuple[bool, ...
 
 
 def _jvp(dx: list[Any], x0: Tensor, x1: Tensor, out: Tensor, order: float) -> Any:
-    d = -unsqueeze(dx[1], -3) if dx[0] is None else unsqueeze(dx[0], -2) if dx[1] is None else \
-        unsqueeze(dx[0], -2) - unsqueeze(dx[1], -3)
+    d = total_of(None if dx[0] is None else unsqueeze(dx[0], -2), None if dx[1] is None else -unsqueeze(dx[1], -3))
     each, weight = _slopes(x0, x1, out, order)
     return _sum(d * weight, -1) * each
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import UsageError
 from ..row import OpFunction, row
 from .batching import leading
-from .factors import total_of
 from .linalg import adjoint, matmul
 from .pointwise import conj, real
 from .rearrange import diag_embed
+from .reduction import total_of
 from .shape import diagonal
 from .solving import solve, squares
 from .spectra import eigen_gaps, off_diagonal, scaled_columns

@@ -16,6 +16,7 @@ from .batching import leading
 from .elimination import by_halves, dagger, eliminated, inverted, lower, permuted, substituted, upper
 from .joining import cat
 from .linalg import adjoint, matmul
+from .reduction import total_of
 from .shape import basic_index, squeeze, tril, triu, unsqueeze
 
 if TYPE_CHECKING:
@@ -49,22 +50,13 @@ def columns_from(x: Tensor, n: int) -> Tensor:
     return basic_index(x, (Ellipsis, slice(n, None)))
 
 
-def total_of(*parts: Any) -> Any:
-    """The sum of those that are there; None where none is."""
-    total = None
-    for part in parts:
-        if part is not None:
-            total = part if total is None else total + part
-    return total
-
-
 def lu_pulled(g_lower: Any, g_upper: Any, p: Tensor, low: Tensor, up: Tensor) -> Tensor:
     """The cotangent of A = P L U; beyond the square corner, A is L2 U below it, or L U2 beside it."""
     k = low.shape[-1]
     below, beside = low.shape[-2] > k, up.shape[-1] > k
     low1, up1 = corner(low, k, k), corner(up, k, k)
     inner = total_of(None if g_lower is None else tril(matmul(adjoint(low1), corner(g_lower, k, k)), -1),
-                   None if g_upper is None else triu(matmul(corner(g_upper, k, k), adjoint(up1))))
+                     None if g_upper is None else triu(matmul(corner(g_upper, k, k), adjoint(up1))))
     extra = []
     if below and g_lower is not None:
         inner = inner - triu(matmul(adjoint(_below(low, k)), _below(g_lower, k)))

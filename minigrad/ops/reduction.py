@@ -44,6 +44,15 @@ def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
     return n
 
 
+def total_of(*parts: Any) -> Any:
+    """The sum of those that are there; None where none is."""
+    total = None
+    for part in parts:
+        if part is not None:
+            total = part if total is None else total + part
+    return total
+
+
 def _accumulated(x: Tensor, dtype: dtype | None) -> Tensor:
     """`x` in the type that it is summed in: int64 for ints and bools."""
     if dtype is None and x.dtype.category < FLOAT:
@@ -182,14 +191,10 @@ _std: OpFunction = row(
 
 
 def _added(ct: list[Any], slope: Callable[[], tuple[Any, Tensor]], shape: tuple[int, ...], dims: tuple[int, ...],
-           keepdim: bool) -> Tensor:
+           keepdim: bool) -> Any:
     """The cotangent through a spread and a mean; either may be None."""
-    parts = []
-    if ct[0] is not None:
-        parts.append(_pulled(ct[0], slope(), dims, keepdim))
-    if ct[1] is not None:
-        parts.append(restore(ct[1] / count(shape, dims), shape, dims, keepdim))
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    return total_of(None if ct[0] is None else _pulled(ct[0], slope(), dims, keepdim),
+                    None if ct[1] is None else restore(ct[1] / count(shape, dims), shape, dims, keepdim))
 
 
 _var_mean: OpFunction = row(

@@ -16,7 +16,7 @@ from .batching import leading
 from .definite import half
 from .elimination import dagger, solved
 from .extremes import amax
-from .factors import columns_from, corner, solve_triangle, total_of
+from .factors import columns_from, corner, solve_triangle
 from .joining import cat
 from .linalg import adjoint, matmul
 from .norm import matrix_norm
@@ -24,6 +24,7 @@ from .pointwise import abs as absolute
 from .pointwise import imag, real
 from .rearrange import diag_embed
 from .reduction import sum as sum_over
+from .reduction import total_of
 from .shape import basic_index, detach, diagonal, squeeze, tril, triu, unsqueeze, widened
 from .solving import inv, matrices, squares
 
@@ -78,7 +79,7 @@ def _qr_vjp(ct: list[Any], out0: Tensor, out1: Tensor, mode: str) -> list[Tensor
     wide = out1.shape[-1] > k
     r1 = corner(out1, k, k)
     inner = total_of(None if g_r is None else matmul(corner(g_r, k, k), adjoint(r1)),
-                   None if g_q is None else -matmul(adjoint(out0), g_q))
+                     None if g_q is None else -matmul(adjoint(out0), g_q))
     if wide and g_r is not None:
         inner = inner - matmul(columns_from(out1, k), adjoint(columns_from(g_r, k)))
         g_q = total_of(g_q, matmul(out0, matmul(columns_from(out1, k), adjoint(columns_from(g_r, k)))))
@@ -224,9 +225,9 @@ def _svd_vjp(ct: list[Any], out1: Tensor, out0: Tensor, out2: Tensor) -> list[An
     turned_v = None if g_v is None else _skew(matmul(adjoint(v), g_v))
     gaps, column = _svd_gaps(s), unsqueeze(s, -1)
     inner = total_of(None if turned_u is None else scaled_columns(off_diagonal(turned_u) / gaps, s),
-                   None if turned_v is None else column * (off_diagonal(turned_v) / gaps),
-                   None if g_s is None else diag_embed(g_s),
-                   diag_embed(diagonal(turned_u, 0, -2, -1) / (s * 2)) if turned_u is not None and u.dtype.is_complex else None)
+                     None if turned_v is None else column * (off_diagonal(turned_v) / gaps),
+                     None if g_s is None else diag_embed(g_s),
+                     None if turned_u is None or not u.dtype.is_complex else diag_embed(diagonal(turned_u, 0, -2, -1) / (s * 2)))
     g = matmul(inner, adjoint(v))
     if v.shape[-2] > k and g_v is not None:
         rest = g_v - matmul(v, matmul(adjoint(v), g_v))
