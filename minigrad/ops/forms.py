@@ -60,7 +60,8 @@ unfold_backward: OpFunction = row(
 
 def unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """All windows of a dimension, in a last one, a view.  Source: torch.Tensor.unfold."""
-    at, n = normal_dim(dimension, x.ndim), x.shape[normal_dim(dimension, x.ndim)] if x.ndim else 1
+    at = normal_dim(dimension, x.ndim)
+    n = x.shape[at] if x.ndim else 1
     if size > n or size < 0 or step < 1:
         msg = f"maximum size for tensor at dimension {at} is {n} but size is {size} (and step {step})"
         raise UsageError(msg)

@@ -5,7 +5,7 @@ Source: torch.cat, torch.stack, torch.split and others beside them.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, result_type
@@ -117,7 +117,8 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     if not x.ndim:
         msg = "narrow() cannot be applied to a 0-dim tensor."
         raise UsageError(msg)
-    at, n = normal_dim(dim, x.ndim), x.shape[normal_dim(dim, x.ndim)]
+    at = normal_dim(dim, x.ndim)
+    n = x.shape[at]
     if isinstance(start, Tensor) and (start.ndim or start.dtype.category >= FLOAT):
         msg = "start must be an 0-dim integral Tensor."
         raise UsageError(msg)
@@ -150,7 +151,7 @@ def select(x: Tensor, dim: int, index: int) -> Tensor:
 def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Every entry of a dimension.  Source: torch.unbind."""
     at = normal_dim(dim, x.ndim)
-    return tuple(select(x, at, i) for i in range(x.shape[at]))
+    return tuple([basic_index(x, (*[slice(None)] * at, i)) for i in range(x.shape[at])])
 
 
 def _divided(name: str, x: Tensor, dim: int) -> tuple[int, int]:
@@ -180,8 +181,8 @@ def split(x: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Ten
         msg = (f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {at}), but got "
                f"split_sizes={list(sizes)}")
         raise UsageError(msg)
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return tuple(narrow(x, at, s, k) for s, k in zip(starts, sizes, strict=True))
+    ends = accumulate(sizes)
+    return tuple([basic_index(x, (*[slice(None)] * at, slice(end - k, end))) for end, k in zip(ends, sizes, strict=True)])
 
 
 split_with_sizes = unsafe_split = split

@@ -222,14 +222,15 @@ def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[
         msg = (f"movedim: Invalid source or destination dims: source ({list(s)} dims) should contain the same number of dims "
                f"as destination ({list(d)} dims)")
         raise UsageError(msg)
-    s, d = tuple(normal_dim(i, x.ndim) for i in s), tuple(normal_dim(i, x.ndim) for i in d)
+    s, d = tuple([normal_dim(i, x.ndim) for i in s]), tuple([normal_dim(i, x.ndim) for i in d])
     for name, dims in (("source", s), ("destination", d)):
         if len(set(dims)) != len(dims):
             msg = f"movedim: repeated dim in `{name}` ({list(dims)})"
             raise UsageError(msg)
-    rest = iter([i for i in range(x.ndim) if i not in s])
-    order = tuple(s[d.index(i)] if i in d else next(rest) for i in range(x.ndim))
-    return _permute(x, dims=order)  # type: ignore[no-any-return]
+    order = [i for i in range(x.ndim) if i not in s]
+    for to, dim in sorted(zip(d, s, strict=True)):
+        order.insert(to, dim)
+    return _permute(x, dims=tuple(order))  # type: ignore[no-any-return]
 
 
 moveaxis = movedim
