@@ -209,10 +209,6 @@ def _full_tangent(d: Tensor, u: Tensor, k: int) -> Tensor:
     return d if u.shape[-1] == k else cat([d, -matmul(_first(u, k), matmul(adjoint(d), columns_from(u, k)))], -1)
 
 
-def _svd_gaps(s: Tensor) -> Tensor:
-    return eigen_gaps(s * s)
-
-
 def _svd_vjp(ct: list[Any], out1: Tensor, out0: Tensor, out2: Tensor) -> list[Any]:
     g_u, g_s, g_vh = ct
     (u, v), s = _thin(out0, out1, out2), out1
@@ -223,11 +219,12 @@ def _svd_vjp(ct: list[Any], out1: Tensor, out0: Tensor, out2: Tensor) -> list[An
     g_v = None if g_vh is None else _thin_cotangent(adjoint(g_vh), adjoint(out2), k)
     turned_u = None if g_u is None else _skew(matmul(adjoint(u), g_u))
     turned_v = None if g_v is None else _skew(matmul(adjoint(v), g_v))
-    gaps, column = _svd_gaps(s), unsqueeze(s, -1)
+    gaps, column = eigen_gaps(s * s), unsqueeze(s, -1)
     inner = total_of(None if turned_u is None else scaled_columns(off_diagonal(turned_u) / gaps, s),
                      None if turned_v is None else column * (off_diagonal(turned_v) / gaps),
                      None if g_s is None else diag_embed(g_s),
-                     None if turned_u is None or not u.dtype.is_complex else diag_embed(diagonal(turned_u, 0, -2, -1) / (s * 2)))
+                     None if turned_u is None or not u.dtype.is_complex else
+                     diag_embed(diagonal(turned_u, 0, -2, -1) / (s * 2)))
     g = matmul(inner, adjoint(v))
     if v.shape[-2] > k and g_v is not None:
         rest = g_v - matmul(v, matmul(adjoint(v), g_v))
@@ -241,7 +238,7 @@ def _svd_vjp(ct: list[Any], out1: Tensor, out0: Tensor, out2: Tensor) -> list[An
 
 def _svd_jvp(dx: list[Any], out1: Tensor, out0: Tensor, out2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     (u, v), s = _thin(out0, out1, out2), out1
-    k, gaps, column = s.shape[-1], _svd_gaps(s), unsqueeze(s, -1)
+    k, gaps, column = s.shape[-1], eigen_gaps(s * s), unsqueeze(s, -1)
     inner = matmul(adjoint(u), matmul(dx[0], v))
     d_u, d_v = (off_diagonal(_sym(x)) / gaps for x in (scaled_columns(inner, s), column * inner))
     if inner.dtype.is_complex:
