@@ -46,6 +46,8 @@ class _Leaf:
 LEAF = _Leaf()
 next_number = count(1).__next__
 """Time, as far as graphs know it: nodes and leaves are numbered as they are made (a leaf in `nr`)."""
+NO_PARAMS: dict[str, Any] = {}
+"""What an op without parameters is called with, and its node keeps: one for all, to which nobody writes."""
 
 
 class Extra:

@@ -11,9 +11,8 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..interpreters.base import NO_PARAMS
 from ..state import State, current, tell, watched
-from ..tensor import LEAF, Tensor, alias, next_number, wrapper
+from ..tensor import LEAF, NO_PARAMS, Tensor, alias, next_number, wrapper
 from .bare import on_arrays
 from .node import Node
 from .plan import UNARY, Plan

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..tensor import NO_PARAMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from ..op import Op
     from ..state import State
     from ..tensor import Tensor
-
-
-NO_PARAMS: dict[str, Any] = {}
 
 
 class Interpreter:

@@ -14,8 +14,8 @@ from ..graph.record import record, record_binary, record_unary
 from ..op import draw_below
 from ..ops.inplace import assign, relink
 from ..state import current
-from ..tensor import LEAF, Tensor, edge, next_number, wrapper
-from .base import NO_PARAMS, Interpreter
+from ..tensor import LEAF, NO_PARAMS, Tensor, edge, next_number, wrapper
+from .base import Interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

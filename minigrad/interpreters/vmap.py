@@ -15,8 +15,8 @@ from ..op import draw_below
 from ..ops.batching import to_front
 from ..ops.inplace import assign
 from ..ops.shape import moveaxis
-from ..tensor import Tensor, wrapper
-from .base import NO_PARAMS, Interpreter
+from ..tensor import NO_PARAMS, Tensor, wrapper
+from .base import Interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
