@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 Rule = Any
 
-
 ANY_BOOL = -1
+"""A key of `refuses` beside the categories of dtypes."""
 
 
 class Op:

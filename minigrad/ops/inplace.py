@@ -4,7 +4,7 @@
 grows, and gives each layer of `x` what that layer of the new value remembers; a view hands that on to the tensor it is a
 view of, whose other views are then told.
 
-Upstream: VariableTypeManual.cpp, CopySlices in torch/csrc/autograd/functions/accumulate_grad and tensor.cpp.
+Upstream: VariableTypeManual.cpp; CopySlices in torch/csrc/autograd/functions/tensor.cpp.
 """
 
 from __future__ import annotations
