@@ -56,8 +56,8 @@ class JvpInterpreter(Interpreter):
         tangents = [x.note if type(x) is Tensor and x.owner is self else None for x in args]
         dout = push(op, tangents, primals, out, params)
         if op.outs == 1:
-            return out if dout is None else wrapper(self, out, note=dout)
-        return tuple([o if d is None else wrapper(self, o, note=d) for o, d in zip(out, dout, strict=True)])
+            return out if dout is None else self.dual(out, dout)
+        return tuple([o if d is None else self.dual(o, d) for o, d in zip(out, dout, strict=True)])
 
     def process_call(self, call: Call, args: tuple[Any, ...]) -> Any:
         return call.at_jvp(self, args)
@@ -108,8 +108,7 @@ class JvpInterpreter(Interpreter):
     def rewrap(self, x: Tensor) -> Callable[..., Tensor]:
         return self.dual
 
-    def renew(self, x: Tensor) -> Callable[..., Tensor]:
-        return self.dual
+    renew = rewrap
 
 
 def push(op: Op, tangents: list[Any], primals: list[Any], out: Any, params: dict[str, Any]) -> Any:
