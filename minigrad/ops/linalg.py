@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
 from ..row import OpFunction, row
-from ..tensor import Tensor
+from ..tensor import Tensor, bottom
 from .batching import Batched, Bdims, Params, Values, aligned, elementwise, to_front
+from .elimination import dagger
+from .indexing import one_value
 from .pointwise import add_row, conj
 from .reduction import sum as sum_over
 from .shape import (
@@ -54,10 +56,6 @@ def _plain(xp: Any, x0: Array, x1: Array) -> Array:
     return xp.multiply(x0, x1) if x0.shape[-1] == 1 else xp.matmul(x0, x1)
 
 
-def _adjoint(x: Array) -> Array:
-    return x.swapaxes(-1, -2).conj() if x.dtype.kind == "c" else x.swapaxes(-1, -2)
-
-
 class Products(NamedTuple):
     """The rows of x y, of x yᴴ and of xᴴ y, which are each other's derivatives: nothing has to be transposed for them."""
 
@@ -74,9 +72,9 @@ def _products(name: str) -> Products:
         return call
 
     plain: OpFunction = made("", _plain, -2, -1, (lambda ct, x1: right(ct, x1), lambda ct, x0: left(x0, ct)))
-    right: OpFunction = made("_right", lambda xp, x0, x1: _plain(xp, x0, _adjoint(x1)), -2, -2,
+    right: OpFunction = made("_right", lambda xp, x0, x1: _plain(xp, x0, dagger(x1)), -2, -2,
                              (lambda ct, x1: plain(ct, x1), lambda ct, x0: left(ct, x0)))
-    left: OpFunction = made("_left", lambda xp, x0, x1: _plain(xp, _adjoint(x0), x1), -1, -1,
+    left: OpFunction = made("_left", lambda xp, x0, x1: _plain(xp, dagger(x0), x1), -1, -1,
                             (lambda ct, x1: right(x1, ct), lambda ct, x0: plain(x0, ct)))
     return Products(plain, right, left)
 
@@ -147,24 +145,20 @@ _addmm, _baddbmm = _fused("addmm", mm_rows), _fused("baddbmm", bmm_rows)
 
 
 # ---------------------------------------------------------------- rows of vectors
-def _mv_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    (a, v), (ba, bv) = values, bdims
-    if bv is None:
-        rows, n = _joined(a, ba, -2)
-        return view_row(op.call(rows, v), shape=(size, n)), 0
-    if ba is None:
-        return mm_rows.right(to_front(v, bv), conj(a)), 0
-    return squeeze(bmm_rows.plain(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
+def _vector_batch(axis: int, samples: OpFunction, both: OpFunction) -> Callable[..., Batched]:
+    """The rule of a product of a matrix, whose dimension `axis` the result has, and a vector.
 
-
-def _mv_left_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
-    (a, v), (ba, bv) = values, bdims
-    if bv is None:
-        columns, k = _joined(a, ba, -1)
-        return view_row(op.call(columns, v), shape=(size, k)), 0
-    if ba is None:
-        return mm_rows.plain(to_front(v, bv), conj(a)), 0
-    return squeeze(bmm_rows.left(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
+    It becomes the row `samples` for a batch of vectors, `both` for a batch of each.
+    """
+    def batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -> Batched:
+        (a, v), (ba, bv) = values, bdims
+        if bv is None:
+            joined, n = _joined(a, ba, axis)
+            return view_row(op.call(joined, v), shape=(size, n)), 0
+        if ba is None:
+            return samples(to_front(v, bv), conj(a)), 0
+        return squeeze(both(to_front(a, ba), unsqueeze(to_front(v, bv), 2)), 2), 0
+    return batch
 
 
 def _last(x: Tensor) -> Tensor:
@@ -177,12 +171,12 @@ _outer: OpFunction = row("outer", lambda xp, x0, x1: x0[..., None] * x1[..., Non
                               lambda ct, x0: _last(transpose(ct, -2, -1) * unsqueeze(conj(x0), -2))),
                          jvp=(lambda dx, x1: _outer(dx, x1), lambda dx, x0: _outer(x0, dx)))
 
-_mv: OpFunction = row("mv", "matmul", arity=2, saves=("x0", "x1"), batch=_mv_batch,
+_mv: OpFunction = row("mv", "matmul", arity=2, saves=("x0", "x1"), batch=_vector_batch(-2, mm_rows.right, bmm_rows.plain),
                       vjp=(lambda ct, x1: _outer(ct, conj(x1)), lambda ct, x0: _mv_left(x0, ct)),
                       jvp=(lambda dx, x1: _mv(dx, x1), lambda dx, x0: _mv(x0, dx)))
 
-_mv_left: OpFunction = row("mv_left", lambda xp, x0, x1: xp.matmul(_adjoint(x0), x1), arity=2, saves=("x0", "x1"),
-                           batch=_mv_left_batch, node="MvBackward0",
+_mv_left: OpFunction = row("mv_left", lambda xp, x0, x1: xp.matmul(dagger(x0), x1), arity=2, saves=("x0", "x1"),
+                           batch=_vector_batch(-1, mm_rows.plain, bmm_rows.left), node="MvBackward0",
                            vjp=(lambda ct, x1: _outer(x1, conj(ct)), lambda ct, x0: _mv(x0, ct)),
                            jvp=(lambda dx, x1: _mv_left(dx, x1), lambda dx, x0: _mv_left(x0, dx)))
 
@@ -386,11 +380,7 @@ def _folds(x: Tensor, y: Tensor) -> bool:
 
 def _array(x: Tensor) -> Any:
     """The array at the bottom, for a look at its layout; None under vmap, where that is nobody's business."""
-    while x.owner is not None:
-        if not x.owner.readable:
-            return None
-        x = x.value
-    return x.value
+    return bottom(x).value if one_value(x) else None
 
 
 def _rows_in_order(x: Tensor) -> bool:
