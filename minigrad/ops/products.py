@@ -165,10 +165,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     if any(x.ndim > 2 for x in tensors):
         msg = f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Got {[x.ndim for x in tensors]}"
         raise UsageError(msg)
-    common = tensors[0].dtype
-    for x in tensors:
-        common = result_type(tensor(0, dtype=common).expand(1), tensor(0, dtype=x.dtype).expand(1))
-    blocks = [atleast_2d(x.to(common)) for x in tensors]
+    blocks = [atleast_2d(x) for x in tensors]
     width = sum(b.shape[1] for b in blocks)
     rows, at = [], 0
     for b in blocks:

@@ -27,7 +27,7 @@ from .extremes import (
 from .gather import gather, index_add, index_copy
 from .indexing import masked_fill
 from .pointwise import ceil, floor, round
-from .reduction import any as any_over
+from .reduction import any as any_of
 from .reduction import sum as sum_over
 from .shape import flatten, moveaxis, normal_dim, reshape, squeeze, unsqueeze
 from .special import accumulate
@@ -104,19 +104,19 @@ def _quantile(name: str, x: Tensor, q: Any, dim: int | None, keepdim: bool, inte
     if interpolation not in _BETWEEN:
         msg = (f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
         raise UsageError(msg)
-    at, rank = (0, x.ndim) if dim is None else (normal_dim(dim, x.ndim), x.ndim)
+    at = 0 if dim is None else normal_dim(dim, x.ndim)
     flat = moveaxis(flatten(x) if dim is None else x if x.ndim else reshape(x, 1), at, -1)
     lost = isnan(flat)
     n = flat.shape[-1] - sum_over(lost, -1, keepdim=True).to(x.dtype)
     place = q.reshape(-1) * (n - 1).clamp(0)
     if not ignore_nan:
-        place = masked_fill(place, any_over(lost, -1, keepdim=True), flat.shape[-1] - 1)
+        place = masked_fill(place, any_of(lost, -1, keepdim=True), flat.shape[-1] - 1)
     ordered = sort(flat, -1).values
     low, high, weight = _BETWEEN[interpolation](place)
     below = gather(ordered, -1, low.detach().to(int64))
     out = below if weight is None else lerp(below, gather(ordered, -1, high.detach().to(int64)), weight)
     if keepdim:
-        out = reshape(out, *[1] * rank, -1) if dim is None else unsqueeze(out, at if x.ndim else 0)
+        out = reshape(out, *[1] * x.ndim, -1) if dim is None else unsqueeze(out, at)
         out = moveaxis(out, -1, 0) if dim is None or x.ndim else reshape(out, -1)
     else:
         out = moveaxis(out, -1, 0)
