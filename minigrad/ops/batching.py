@@ -75,7 +75,7 @@ def over_dims(op: Op, size: int, values: Values, bdims: Bdims, params: Params) -
     """A reduction over `dims`, a tuple of logical dimensions (not negative), with `keepdim`."""
     (x,), (bdim,) = values, bdims
     assert bdim is not None
-    dims = tuple(physical(d, bdim) for d in params["dims"])
+    dims = tuple([physical(d, bdim) for d in params["dims"]])
     out = op.call(x, **{**params, "dims": dims})
     return out, bdim if params.get("keepdim") else bdim - sum(d < bdim for d in dims)
 

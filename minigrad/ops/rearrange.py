@@ -5,6 +5,7 @@ Nothing here touches an array but the rows of `repeat` and `roll`.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, int64
@@ -72,10 +73,7 @@ def unflatten(x: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
         msg = f"unflatten: Dimension specified as {dim} but tensor has no dimensions"
         raise UsageError(msg)
     at = normal_dim(dim, x.ndim)
-    known = 1
-    for n in sizes:
-        known *= n
-    extent, free = x.shape[at], tuple(sizes).count(-1)
+    known, extent, free = prod(sizes), x.shape[at], tuple(sizes).count(-1)
     if not sizes or free > 1 or (known != extent if not free else known == 0 or extent % known):
         msg = (f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {at} ({extent}) in the input "
                "tensor")

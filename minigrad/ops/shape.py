@@ -38,7 +38,7 @@ def normal_dims(dim: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     if dim is None or (not isinstance(dim, int) and len(dim) == 0):
         return tuple(range(rank))
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    found = tuple(normal_dim(d, rank) for d in dims)
+    found = tuple([normal_dim(d, rank) for d in dims])
     if len(set(found)) != len(found):
         msg = f"dim {dims[0]} appears multiple times in the list of dims"
         raise UsageError(msg)
@@ -268,7 +268,7 @@ def unsqueeze(x: Tensor, dim: int) -> Tensor:
 def squeeze(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Dimensions of extent 1 (all, or those named) left out.  Source: torch.squeeze."""
     dims = () if dim == () else normal_dims(dim, x.ndim)
-    return view_row(x, shape=tuple(n for i, n in enumerate(x.shape) if i not in dims or n != 1))  # type: ignore[no-any-return]
+    return view_row(x, shape=tuple([n for i, n in enumerate(x.shape) if i not in dims or n != 1]))  # type: ignore[no-any-return]
 
 
 def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -333,7 +333,7 @@ def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     if own == shape:
         return x
     pad = len(own) - len(shape)
-    dims = tuple(i for i, n in enumerate(own) if i < pad or (shape[i - pad] == 1 and n != 1))
+    dims = tuple([i for i, n in enumerate(own) if i < pad or (shape[i - pad] == 1 and n != 1)])
     out = sum_dims(x, dims=dims, keepdim=False) if dims else x
     return out if out.shape == shape else view_row(out, shape=shape)
 
