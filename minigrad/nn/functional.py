@@ -34,8 +34,9 @@ from ..ops.indexing import masked_fill
 from ..ops.inplace import copy_, in_place
 from ..ops.joining import cat, split
 from ..ops.linalg import broadcast_shapes
+from ..ops.misc import finfo
 from ..ops.norm import vector_norm
-from ..ops.normalization import batch_norm, group_norm, layer_norm
+from ..ops.normalization import batch_norm, group_norm, layer_norm, layer_shape
 from ..ops.picking import one_hot
 from ..ops.pieces import glu, hardshrink, prelu, softshrink, tanhshrink
 from ..ops.pixels import channel_shuffle, pixel_shuffle, pixel_unshuffle
@@ -205,12 +206,8 @@ def softsign(x: Tensor) -> Tensor:
 # ---------------------------------------------------------------- norms
 def rms_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """Divide by the root of the mean square over the last dimensions.  Source: torch.nn.functional.rms_norm."""
-    shape = tuple(normalized_shape)
-    if not shape or x.shape[-len(shape):] != shape:
-        msg = (f"Given normalized_shape={list(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], but got "
-               f"input of size{list(x.shape)}")
-        raise UsageError(msg)
-    eps = {2: 2.0 ** -10, 4: 2.0 ** -23, 8: 2.0 ** -52}[x.dtype.to_real().itemsize] if eps is None else eps
+    shape = layer_shape(x, normalized_shape)
+    eps = finfo(x.dtype).eps if eps is None else eps
     wide = x.to(float32) if x.dtype is float16 else x
     normal: Tensor = wide * rsqrt(mean(square(wide), tuple(range(-len(shape), 0)), keepdim=True) + eps)
     return (normal if weight is None else normal * weight).to(x.dtype)  # type: ignore[no-any-return]

@@ -177,6 +177,16 @@ _layer_norm: OpFunction = row("native_layer_norm", _layer_kernel, outs=3, saves=
                               vjp=_layer_vjp, jvp=_layer_jvp, batch=_layer_batch)
 
 
+def layer_shape(x: Tensor, normalized_shape: Any) -> Shape:
+    """`normalized_shape`, which the last dimensions of `x` must have, else UsageError."""
+    shape = tuple(normalized_shape)
+    if not shape or x.shape[-len(shape):] != shape:
+        msg = (f"Given normalized_shape={list(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], but got "
+               f"input of size{list(x.shape)}")
+        raise UsageError(msg)
+    return shape
+
+
 def layer_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:
     """Normalize over the last dimensions, whose shape is `normalized_shape`, which weight and bias have too.
@@ -195,11 +205,7 @@ def native_layer_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None, b
 
 def _of_checked_layer(x: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    shape = tuple(normalized_shape)
-    if not shape or x.shape[-len(shape):] != shape:
-        msg = (f"Given normalized_shape={list(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], but got "
-               f"input of size{list(x.shape)}")
-        raise UsageError(msg)
+    shape = layer_shape(x, normalized_shape)
     for name, given in (("weight", weight), ("bias", bias)):
         if given is not None and given.shape != shape:
             msg = (f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(given.shape)} and "

@@ -19,6 +19,7 @@ from .extremes import amax
 from .factors import columns_from, corner, solve_triangle
 from .joining import cat
 from .linalg import adjoint, matmul
+from .misc import finfo
 from .norm import matrix_norm
 from .pointwise import abs as absolute
 from .pointwise import imag, real
@@ -301,13 +302,11 @@ def _pinv_jvp(dx: Tensor, out: Tensor, x0: Tensor) -> Tensor:
 _pinv: OpFunction = row("linalg_pinv", _pinv_kernel, saves=("x0", "out"), batch=leading,
                         vjp=(_pinv_vjp, None, None), jvp=(_pinv_jvp, None, None))
 
-EPS = {4: 2.0 ** -23, 8: 2.0 ** -52}
-
 
 def _tolerances(x: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
     """Both, for each matrix where they are tensors; a rtol of machine precision where neither is given."""
     if rtol is None:
-        rtol = 0.0 if atol is not None else max(x.shape[-2:]) * EPS[x.dtype.to_real().itemsize]
+        rtol = 0.0 if atol is not None else max(x.shape[-2:]) * finfo(x.dtype).eps
     atol = 0.0 if atol is None else atol
     return tuple(widened(detach(t), x.shape[:-2]) if isinstance(t, Tensor) else t for t in (atol, rtol))  # type: ignore[return-value]
 
