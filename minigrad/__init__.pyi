@@ -53,13 +53,13 @@ from .ops.linalg import (
     addmm as addmm, adjoint as adjoint, baddbmm as baddbmm, bmm as bmm, dot as dot, kron as kron, matmul as matmul, mm as mm,
     mv as mv, outer as outer, vdot as vdot,
 )
-from .ops.loss import xlogy as xlogy
 from .ops.misc import is_complex as is_complex, is_floating_point as is_floating_point, is_nonzero as is_nonzero
 from .ops.norm import norm as norm
 from .ops.pairs import (
     atan2 as atan2, copysign as copysign, deg2rad as deg2rad, float_power as float_power, fmax as fmax, fmin as fmin,
     frexp as frexp, gcd as gcd, heaviside as heaviside, hypot as hypot, lcm as lcm, ldexp as ldexp, logaddexp as logaddexp,
     logaddexp2 as logaddexp2, nextafter as nextafter, positive as positive, rad2deg as rad2deg,
+    xlogy as xlogy,
 )
 from .ops.picking import (
     masked_scatter as masked_scatter, masked_select as masked_select, repeat_interleave as repeat_interleave, take as take,

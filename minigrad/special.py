@@ -22,8 +22,7 @@ from .ops.distributions import (
 )
 from .ops.distributions import lgamma as gammaln
 from .ops.distributions import mvlgamma as multigammaln
-from .ops.loss import xlogy
-from .ops.pairs import xlog1py
+from .ops.pairs import xlog1py, xlogy
 from .ops.pointwise import erf, erfc, exp2, expm1, log1p, round
 from .ops.softmax import log_softmax, logsumexp, softmax
 

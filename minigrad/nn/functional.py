@@ -37,6 +37,7 @@ from ..ops.linalg import broadcast_shapes
 from ..ops.misc import finfo
 from ..ops.norm import vector_norm
 from ..ops.normalization import batch_norm, group_norm, layer_norm, layer_shape
+from ..ops.pairs import xlogy
 from ..ops.picking import one_hot
 from ..ops.pieces import glu, hardshrink, prelu, softshrink, tanhshrink
 from ..ops.pixels import channel_shuffle, pixel_shuffle, pixel_unshuffle
@@ -318,7 +319,7 @@ def kl_div(x: Tensor, target: Tensor, *, reduction: str = "mean", log_target: bo
     """
     if reduction != "batchmean":
         check_reduction(reduction)
-    each = exp(target) * (target - x) if log_target else loss.xlogy(target, target) - target * x
+    each = exp(target) * (target - x) if log_target else xlogy(target, target) - target * x
     return sum_over(each) / x.shape[0] if reduction == "batchmean" else reduced(each, reduction)
 
 

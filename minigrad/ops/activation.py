@@ -122,11 +122,8 @@ def _logit_kernel(xp: Any, x0: Array, eps: float | None) -> Array:
     return xp.log(p / (1 - p))
 
 
-_NAN = math.nan
-
-
 def _logit_rule(ct: Tensor, x0: Tensor, eps: float | None) -> Tensor:
-    low, outside = (0, _NAN) if eps is None else (eps, 0.0)
+    low, outside = (0, math.nan) if eps is None else (eps, 0.0)
     return choose((x0 >= low) & (x0 <= 1 - low), ct / (x0 * (1 - x0)), outside)  # type: ignore[no-any-return]
 
 

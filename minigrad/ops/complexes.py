@@ -21,16 +21,17 @@ from .pointwise import conj, imag, real, sgn
 if TYPE_CHECKING:
     from ..backend import Array
 
-_complex: OpFunction = row(
-    "complex", lambda xp, x0, x1: _joined(xp, x0, x1), fits=True, batch=elementwise,
-    vjp=(lambda ct: real(ct), lambda ct: imag(ct)),
-    jvp=(lambda dx: _complex(dx, zeros_like(dx)), lambda dx: _complex(zeros_like(dx), dx)))
-
 
 def _joined(xp: Any, x0: Array, x1: Array) -> Array:
     out = xp.empty(broadcast_shapes(x0.shape, x1.shape), xp.result_type(x0, xp.complex64))
     out.real, out.imag = x0, x1
     return out
+
+
+_complex: OpFunction = row(
+    "complex", _joined, fits=True, batch=elementwise,
+    vjp=(lambda ct: real(ct), lambda ct: imag(ct)),
+    jvp=(lambda dx: _complex(dx, zeros_like(dx)), lambda dx: _complex(zeros_like(dx), dx)))
 
 
 def _polar_kernel(xp: Any, x0: Array, x1: Array) -> Array:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..row import OpFunction, row
 from .activation import sigmoid, softplus
-from .batching import elementwise, padded, to_front
-from .choice import NO_COMPLEX, ONLY_FLOAT, choose, clamp, clamp_min
+from .batching import padded, to_front
+from .choice import ONLY_FLOAT, clamp, clamp_min
 from .creation import new_zeros
 from .gather import elements, flat_places
 from .pointwise import log, log1p
@@ -101,22 +101,6 @@ def _huber(xp: Any, d: Array, delta: float) -> Array:
 square_loss = _of_difference("mse_loss", _square, lambda d, width, each: d * (each * 2))
 smooth_l1 = _of_difference("smooth_l1_loss", _smooth_l1, lambda d, beta, each: clamp(d, -beta, beta) * (each / beta))
 huber = _of_difference("huber_loss", _huber, lambda d, delta, each: clamp(d, -delta, delta) * each)
-
-
-def _log_times(xp: Any, x0: Array, x1: Array) -> Array:
-    out = xp.asarray(x0 * xp.log(xp.asarray(x1, xp.result_type(x0, x1))))  # of a number alone the log is float64
-    out[(x0 == 0) & ~xp.isnan(x1)] = 0
-    return out
-
-
-def _xlogy_rule(ct: Tensor, x0: Tensor, x1: Tensor) -> Tensor:
-    return choose((x0 == 0) & (x1 <= 0), 0, xlogy(ct, x1))  # type: ignore[no-any-return]
-
-
-xlogy: OpFunction = row(
-    "xlogy", _log_times, promote="float", saves=("x1", "x0"), batch=elementwise, elementwise=True, refuses=NO_COMPLEX,
-    vjp=(_xlogy_rule, lambda ct, x0, x1: ct * x0 / x1), jvp=(_xlogy_rule, lambda dx, x0, x1: dx * x0 / x1),
-    doc="x log(y), 0 where x is 0 and y is a number.  Source: torch.xlogy.")
 
 
 # ---------------------------------------------------------------- binary cross-entropy, of probabilities and of logits

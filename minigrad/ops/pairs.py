@@ -43,18 +43,23 @@ logaddexp = _log_sum("logaddexp", "logaddexp", exp)
 logaddexp2 = _log_sum("logaddexp2", "logaddexp2", exp2)
 
 
-def _xlog1py_kernel(xp: Any, x0: Array, x1: Array) -> Array:
-    out = xp.asarray(x0 * xp.log1p(xp.asarray(x1, xp.result_type(x0, x1))))  # of a number alone the log is float64
-    out[(x0 == 0) & ~xp.isnan(x1)] = 0
-    return out
+def _times_log(name: str) -> Callable[..., Array]:
+    """The kernel of x0 times that logarithm of x1, and 0 where x0 is 0 and x1 a number."""
+    def kernel(xp: Any, x0: Array, x1: Array) -> Array:
+        out = xp.asarray(x0 * getattr(xp, name)(xp.asarray(x1, xp.result_type(x0, x1))))  # of a number alone it is float64
+        out[(x0 == 0) & ~xp.isnan(x1)] = 0
+        return out
+    return kernel
 
 
-def _xlog1py_rule(ct: Tensor, x0: Tensor, x1: Any) -> Tensor:
-    return choose((x0 == 0) & (x1 <= -1), 0, xlog1py(ct, x1))  # type: ignore[no-any-return]
+xlogy: OpFunction = _pair(
+    "xlogy", _times_log("log"), lambda ct, x0, x1: choose((x0 == 0) & (x1 <= 0), 0, xlogy(ct, x1)),
+    lambda ct, x0, x1: ct * x0 / x1, saves=("x1", "x0"),
+    doc="x log(y), 0 where x is 0 and y is a number.  Source: torch.xlogy.")
 
-
-xlog1py: OpFunction = _pair("special_xlog1py", _xlog1py_kernel, _xlog1py_rule,
-                            lambda ct, x0, x1: ct * x0 / (x1 + 1), saves=("x1", "x0"))
+xlog1py: OpFunction = _pair(
+    "special_xlog1py", _times_log("log1p"), lambda ct, x0, x1: choose((x0 == 0) & (x1 <= -1), 0, xlog1py(ct, x1)),
+    lambda ct, x0, x1: ct * x0 / (x1 + 1), saves=("x1", "x0"))
 
 # ---------------------------------------------------------------- sizes, angles and signs
 hypot = _pair("hypot", "hypot", lambda ct, x0, out: ct * (x0 / out), lambda ct, x1, out: ct * (x1 / out),

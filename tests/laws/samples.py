@@ -196,6 +196,8 @@ SAMPLES = {
     "distributions._sinc": [((number(2, 3),), {"order": 0}), ((real(2, 3),), {"order": 2})],
     "pairs.logaddexp": REALS,
     "pairs.logaddexp2": REALS,
+    "pairs.xlogy": [((real(2, 3), positive(2, 3)), {}), ((real(2, 3), positive(3)), {}), ((real(3), 0.7), {}),
+                    ((0.3, positive(9)), {})],
     "pairs.xlog1py": [((real(2, 3), positive(2, 3)), {}), ((real(2, 3), positive()), {}), ((real(3), 0.5), {}),
                       ((0.3, positive(9)), {})],
     "pairs.hypot": REALS,
@@ -442,8 +444,6 @@ SAMPLES = {
     "loss.square_loss": losses(real(2, 3), real(2, 3), rank=2, width=0.0),
     "loss.smooth_l1": losses(real(2, 3), real(2, 3), rank=2, width=1.0),
     "loss.huber": losses(real(2, 3), real(2, 3), rank=2, width=1.5),
-    "loss.xlogy": [((real(2, 3), positive(2, 3)), {}), ((real(2, 3), positive(3)), {}), ((real(3), 0.7), {}),
-                   ((0.3, positive(9)), {})],
     "loss.probable_loss": losses(unit(2, 3), unit(2, 3), None, rank=2) + losses(unit(2, 3), unit(2, 3), real(3), rank=2),
     "loss.logit_loss": losses(real(2, 3), unit(2, 3), None, None, rank=2)
     + losses(real(2, 3), unit(2, 3), real(3), positive(3), rank=2),
