@@ -62,7 +62,8 @@ from .ops.pairs import (
     xlogy as xlogy,
 )
 from .ops.picking import (
-    masked_scatter as masked_scatter, masked_select as masked_select, repeat_interleave as repeat_interleave, take as take,
+    masked_scatter as masked_scatter, masked_select as masked_select, put as put, repeat_interleave as repeat_interleave,
+    take as take,
 )
 from .ops.pointwise import (
     abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add,
@@ -79,7 +80,7 @@ from .ops.products import (
 )
 from .ops.random import bernoulli as bernoulli, multinomial as multinomial
 from .ops.ranks import (
-    mode as mode, msort as msort, nanmedian as nanmedian, nanquantile as nanquantile, put as put, quantile as quantile,
+    mode as mode, msort as msort, nanmedian as nanmedian, nanquantile as nanquantile, quantile as quantile,
 )
 from .ops.rearrange import (
     broadcast_to as broadcast_to, diag as diag, diag_embed as diag_embed, diagflat as diagflat, fliplr as fliplr,
@@ -164,8 +165,7 @@ from .ops.random import (
     normal as normal, rand as rand, rand_like as rand_like, randint as randint, randint_like as randint_like, randn as randn,
     randn_like as randn_like, randperm as randperm,
 )
-from .ops.ranks import fill as fill
-from .ops.rearrange import broadcast_tensors as broadcast_tensors, meshgrid as meshgrid
+from .ops.rearrange import broadcast_tensors as broadcast_tensors, fill as fill, meshgrid as meshgrid
 from .ops.reduction import std_mean as std_mean, var_mean as var_mean
 from .ops.solving import lu_unpack as lu_unpack
 from .ops.strides import as_strided_copy as as_strided_copy, empty_permuted as empty_permuted, empty_strided as empty_strided

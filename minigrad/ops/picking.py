@@ -1,4 +1,4 @@
-"""Elements picked by flat position, by a mask or by a count; and classes as vectors.
+"""Elements picked, or written, by flat position or by a mask; picked by a count; and classes as vectors.
 
 Upstream: derivatives.yaml (take, masked_select, masked_scatter); torch.repeat_interleave, torch.nn.functional.one_hot.
 """
@@ -14,7 +14,7 @@ from ..tensor import Tensor
 from .batching import along_dim, to_front
 from .choice import where
 from .creation import new_zeros, zeros_like
-from .gather import index_select, spread_at
+from .gather import index_add, index_copy, index_select, spread_at
 from .indexing import index_batch, masked_fill, no_batch, put_at
 from .pointwise import floor_divide
 from .rearrange import broadcast_tensors, contiguous
@@ -60,6 +60,17 @@ def take(x: Tensor, index: Tensor) -> Tensor:
         msg = f"take(): Expected a long tensor for index, but got {index.dtype}"
         raise UsageError(msg)
     return _take(x, index)  # type: ignore[no-any-return]
+
+
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """`x` with the elements of `source` written, or added, at flat positions.  Source: torch.put."""
+    if index.dtype is not int64 or source.dtype is not x.dtype or index.numel() != source.numel():
+        msg = (f"put_(): Expected a long index with as many elements as the source, of type {x.dtype}, but got {index.dtype} "
+               f"with {index.numel()} and {source.dtype} with {source.numel()}")
+        raise UsageError(msg)
+    flat, places = reshape(x, -1), reshape(index, -1)
+    places = places + (places < 0).to(int64) * x.numel()
+    return reshape((index_add if accumulate else index_copy)(flat, 0, places, reshape(source, -1)), x.shape)
 
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:

@@ -1,6 +1,6 @@
-"""What order says beside extremes.py: the most frequent, the middle without nan, quantiles; writing at flat positions.
+"""What order says beside extremes.py: the most frequent, the middle without nan, quantiles.
 
-Source: torch.mode, torch.nanmedian, torch.quantile, torch.put.
+Source: torch.mode, torch.nanmedian, torch.quantile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .extremes import (
     sort,
     sort_order,
 )
-from .gather import gather, index_add, index_copy
+from .gather import gather
 from .indexing import masked_fill
 from .pointwise import ceil, floor, round
 from .reduction import any as any_of
@@ -140,20 +140,3 @@ def quantile(x: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *
 def nanquantile(x: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """The quantiles of what is not nan.  Source: torch.nanquantile."""
     return _quantile("nanquantile", x, q, dim, keepdim, interpolation, ignore_nan=True)
-
-
-# ---------------------------------------------------------------- flat positions
-def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """`x` with the elements of `source` written, or added, at flat positions.  Source: torch.put."""
-    if index.dtype is not int64 or source.dtype is not x.dtype or index.numel() != source.numel():
-        msg = (f"put_(): Expected a long index with as many elements as the source, of type {x.dtype}, but got {index.dtype} "
-               f"with {index.numel()} and {source.dtype} with {source.numel()}")
-        raise UsageError(msg)
-    flat, places = reshape(x, -1), reshape(index, -1)
-    places = places + (places < 0).to(int64) * x.numel()
-    return reshape((index_add if accumulate else index_copy)(flat, 0, places, reshape(source, -1)), x.shape)
-
-
-def fill(x: Tensor, value: Any) -> Tensor:
-    """One value in the shape of `x`.  Source: torch.fill."""
-    return x.clone().fill_(value)  # type: ignore[no-any-return]

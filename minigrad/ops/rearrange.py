@@ -131,6 +131,11 @@ def repeat(x: Tensor, *counts: Any, repeats: Sequence[int] | None = None) -> Ten
     return _repeat(x, repeats=reps)  # type: ignore[no-any-return]
 
 
+def fill(x: Tensor, value: Any) -> Tensor:
+    """One value in the shape of `x`.  Source: torch.fill."""
+    return x.clone().fill_(value)  # type: ignore[no-any-return]
+
+
 def tile(x: Tensor, *counts: Any, dims: Sequence[int] | None = None) -> Tensor:
     """As repeat; missing leading repeats are 1.  Source: torch.tile."""
     reps = varargs(counts, dims)
