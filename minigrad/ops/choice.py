@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..backend import CPU, HOST_SCALAR, NUMPY_DTYPE
 from ..dtypes import BOOL, COMPLEX, FLOAT, INT, bool_, dtype, of_scalar
 from ..dtypes import result_type as _result_type
 from ..errors import UsageError
@@ -14,7 +15,7 @@ from ..row import OpFunction, row
 from ..state import current
 from ..tensor import Tensor
 from .batching import elementwise, same_bdim
-from .creation import tensor
+from .creation import checked, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,8 @@ ONLY_INT = {FLOAT: "", COMPLEX: ""}
 def result_type(x: Any, y: Any) -> dtype:
     """The dtype of an op on two tensors or numbers.  Source: torch.result_type."""
     tensors = [a for a in (x, y) if isinstance(a, Tensor)]
-    numbers = [of_scalar(a, current().default_dtype) for a in (x, y) if not isinstance(a, Tensor)]
+    numbers = [of_scalar(a.item() if isinstance(a, HOST_SCALAR) else a, current().default_dtype)
+               for a in (x, y) if not isinstance(a, Tensor)]
     return _result_type([a.dtype for a in tensors if a.shape], [a.dtype for a in tensors if not a.shape], numbers)
 
 
@@ -130,6 +132,10 @@ _clamp = row("clamp", "clip", promote="arith", saves=("x2", "x1", "x0"), node="C
 
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002  torch's names
     """x, but at least `min` and at most `max`, tensors or numbers; the gradient is 1 at both.  Source: torch.clamp."""
+    if x.dtype.category == INT:
+        for bound in (min, max):
+            if isinstance(bound, int):
+                checked(CPU.xp, bound, NUMPY_DTYPE[x.dtype])
     if min is not None and max is not None:
         return _clamp(x, min, max)  # type: ignore[no-any-return]
     if min is None and max is None:

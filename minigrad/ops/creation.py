@@ -5,21 +5,23 @@ What is made inside a transform belongs to no level until an op brings it into o
 
 from __future__ import annotations
 
+from functools import reduce
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
 from ..backend import CPU, HOST_ARRAY, HOST_SCALAR, NUMPY_DTYPE, Device, dtype_of
 from ..backend import device as find_device
-from ..dtypes import bool_, complex64, complex128, dtype, float64, int64
+from ..dtypes import bool_, dtype, int64, of_scalar, promote_types
 from ..errors import UsageError
 from ..row import OpFunction, row
 from ..state import current
 from ..storage import kind_of, new_storage
 from ..tensor import Tensor, fresh
 from .batching import elementwise, same_bdim, with_batch_shape
+from .shape import varargs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..backend import Array
 
@@ -42,8 +44,24 @@ def _making(name: str, array: Callable[..., Array]) -> OpFunction:
 
 
 def _placed(xp: Any, array: Array, dtype: dtype, device: Any) -> Array:
-    host = array.astype(NUMPY_DTYPE[dtype])
+    host = checked(xp, array, NUMPY_DTYPE[dtype]).astype(NUMPY_DTYPE[dtype])
     return host if device is CPU else device.from_host(host)
+
+
+def checked(xp: Any, numbers: Any, d: Any) -> Array:
+    """Numbers for an array of numpy's type `d`, where a fraction is cut off.  Raises UsageError for what else would be lost.
+
+    A negative number wraps round to an unsigned one.  Source: c10::checked_convert.
+    """
+    array = xp.asarray(numbers)
+    lost = array.dtype.kind == "c" and d.kind in "iuf" and bool(array.imag.any())
+    if d.kind in "iu" and array.dtype.kind != "b" and not lost:
+        most = int(xp.iinfo(d).max)
+        lost = not bool(((array.real >= (-most if d.kind == "u" else -most - 1)) & (array.real <= most)).all())  # so is nan
+    if lost:
+        msg = f"value cannot be converted to type {d.name} without overflow"
+        raise UsageError(msg)
+    return array
 
 
 _constant: OpFunction = row("lift_fresh", _placed, vjp=None, jvp=None, batch=same_bdim)
@@ -54,7 +72,7 @@ def _filled(xp: Any, d: Any, shape: tuple[int, ...], fill_value: Any) -> Array:
     if type(fill_value) is int and fill_value == 0:
         return xp.zeros(shape, d)
     out = xp.empty(shape, d)  # numpy's own full and ones take longer for a few numbers
-    out.fill(xp.asarray(fill_value).astype(d))
+    out.fill(checked(xp, fill_value, d).astype(d))
     return out
 
 
@@ -104,7 +122,8 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: str | Device | None
     if isinstance(data, Tensor):
         out = data.detach().clone() if dtype is None else data.detach().clone().to(dtype)
         return as_leaf(out if device is None else out.to(device), requires_grad)
-    if isinstance(data, (list, tuple)) and _has_tensor(data):
+    if isinstance(data, (list, tuple)) and _is_typed(data):
+        dtype = reduce(promote_types, _types(data)) if dtype is None else dtype
         data = _numbers(data)
     host = CPU.xp.array(data)
     if dtype is None:
@@ -112,8 +131,19 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: str | Device | None
     return as_leaf(_constant(array=host, dtype=dtype, device=_device(device)), requires_grad)
 
 
-def _has_tensor(data: Any) -> bool:
-    return any(isinstance(d, Tensor) or (isinstance(d, (list, tuple)) and _has_tensor(d)) for d in data)
+def _is_typed(data: Any) -> bool:
+    """Whether there is a tensor, or something of numpy's, in nested sequences: it has a type of its own."""
+    return any(_is_typed(d) if isinstance(d, (list, tuple)) else isinstance(d, (Tensor, HOST_SCALAR, HOST_ARRAY)) for d in data)
+
+
+def _types(data: Any) -> Iterator[dtype]:
+    if isinstance(data, (list, tuple)):
+        for d in data:
+            yield from _types(d)
+    elif isinstance(data, Tensor):
+        yield data.dtype
+    else:
+        yield dtype_of(data) if isinstance(data, (HOST_SCALAR, HOST_ARRAY)) else of_scalar(data, current().default_dtype)
 
 
 def _numbers(data: Any) -> Any:
@@ -135,7 +165,7 @@ def _inferred(data: Any, host: Any) -> dtype:
     if kind in "iu":
         return int64
     if kind == "c":
-        return complex128 if default is float64 else complex64
+        return default.to_complex()
     return bool_ if kind == "b" else default
 
 
@@ -173,12 +203,6 @@ _DLPACK_CUDA = 2
 """kDLCUDA of the DLPack standard."""
 
 
-def _shape(size: tuple[Any, ...]) -> tuple[int, ...]:
-    if len(size) == 1 and isinstance(size[0], (tuple, list)):
-        size = tuple(size[0])
-    return tuple(int(n) for n in size)
-
-
 def full(size: Any, fill_value: Any, *, dtype: dtype | None = None, device: str | Device | None = None,
          requires_grad: bool = False) -> Tensor:
     """A tensor of one value.  Source: torch.full."""
@@ -191,14 +215,16 @@ def full(size: Any, fill_value: Any, *, dtype: dtype | None = None, device: str 
     return as_leaf(_full(shape=shape, fill_value=fill_value, dtype=dtype, device=where), requires_grad)
 
 
-def zeros(*size: Any, dtype: dtype | None = None, device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
+def zeros(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: str | Device | None = None,
+          requires_grad: bool = False) -> Tensor:
     """Zeros.  Source: torch.zeros."""
-    return full(_shape(size), 0, dtype=dtype or current().default_dtype, device=device, requires_grad=requires_grad)
+    return full(varargs(sizes, size), 0, dtype=dtype or current().default_dtype, device=device, requires_grad=requires_grad)
 
 
-def ones(*size: Any, dtype: dtype | None = None, device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
+def ones(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: str | Device | None = None,
+         requires_grad: bool = False) -> Tensor:
     """Ones.  Source: torch.ones."""
-    return full(_shape(size), 1, dtype=dtype or current().default_dtype, device=device, requires_grad=requires_grad)
+    return full(varargs(sizes, size), 1, dtype=dtype or current().default_dtype, device=device, requires_grad=requires_grad)
 
 
 empty = zeros
@@ -225,6 +251,12 @@ def arange(*span: Any, start: Any = 0, end: Any = None, step: Any = 1, dtype: dt
     return as_leaf(_arange(start=start, end=end, step=step, dtype=dtype, device=_device(device)), requires_grad)
 
 
+def _floating(*numbers: Any) -> dtype:
+    """The default type, or the complex one where a number is complex."""
+    default = current().default_dtype
+    return default.to_complex() if any(isinstance(n, complex) for n in numbers) else default
+
+
 def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None,
              device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
     """Evenly spaced numbers from start to end, both included.  Source: torch.linspace."""
@@ -232,7 +264,7 @@ def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None
         msg = "number of steps must be non-negative"
         raise UsageError(msg)
     start, end = (v.detach().item() if isinstance(v, Tensor) else v for v in (start, end))
-    return as_leaf(_linspace(start=start, end=end, steps=steps, dtype=dtype or current().default_dtype, device=_device(device)),
+    return as_leaf(_linspace(start=start, end=end, steps=steps, dtype=dtype or _floating(start, end), device=_device(device)),
                    requires_grad)
 
 
@@ -243,7 +275,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: dty
         msg = "number of steps must be non-negative"
         raise UsageError(msg)
     start, end = (v.detach().item() if isinstance(v, Tensor) else v for v in (start, end))
-    return as_leaf(_logspace(start=start, end=end, steps=steps, base=float(base), dtype=dtype or current().default_dtype,
+    return as_leaf(_logspace(start=start, end=end, steps=steps, base=float(base), dtype=dtype or _floating(start, end),
                              device=_device(device)), requires_grad)
 
 
@@ -312,14 +344,14 @@ def new_full(x: Tensor, size: Any, fill_value: Any, *, dtype: dtype | None = Non
     return as_leaf(out if device is None else out.to(device), requires_grad)
 
 
-def new_zeros(x: Tensor, *size: Any, **options: Any) -> Tensor:
+def new_zeros(x: Tensor, *sizes: Any, size: Any = None, **options: Any) -> Tensor:
     """Zeros in another shape.  Source: torch.Tensor.new_zeros."""
-    return new_full(x, _shape(size), 0, **options)
+    return new_full(x, varargs(sizes, size), 0, **options)
 
 
-def new_ones(x: Tensor, *size: Any, **options: Any) -> Tensor:
+def new_ones(x: Tensor, *sizes: Any, size: Any = None, **options: Any) -> Tensor:
     """Ones in another shape.  Source: torch.Tensor.new_ones."""
-    return new_full(x, _shape(size), 1, **options)
+    return new_full(x, varargs(sizes, size), 1, **options)
 
 
 def new_tensor(x: Tensor, data: Any, **options: Any) -> Tensor:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..backend import CPU, NUMPY_DTYPE
 from ..dtypes import INT, bool_, int64
 from ..errors import Refusal, UsageError
 from ..row import OpFunction, row
 from ..tensor import Tensor
 from .batching import elementwise, padded, rank, to_front
-from .creation import arange, new_zeros, ones, zeros_like
+from .creation import arange, checked, new_zeros, ones, zeros_like
 from .inplace import in_place
 from .joining import stack, unbind
 from .shape import movedim, reshape, sum_to, tril, triu
@@ -102,10 +103,8 @@ def _filling(x: Tensor, mask: Tensor, value: Any) -> tuple[Tensor, Any]:
     if isinstance(value, Tensor) and value.ndim:
         msg = f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         raise UsageError(msg)
-    if (isinstance(value, complex) and not x.dtype.is_complex) or (
-            isinstance(value, float) and x.dtype.category == INT and not value.is_integer()):
-        msg = f"value cannot be converted to type {x.dtype} without overflow"
-        raise UsageError(msg)
+    if not isinstance(value, Tensor) and (isinstance(value, complex) or x.dtype.category == INT):
+        checked(CPU.xp, value, NUMPY_DTYPE[x.dtype])
     return mask, value
 
 
@@ -132,8 +131,7 @@ def key_of(places: Places, arrays: Sequence[Any]) -> tuple[Any, ...]:
 def retold(error: Exception) -> Exception:
     """What numpy says about an index, in torch's words."""
     text = str(error)
-    for found, said in (("axis", "dimension"), ("arrays", "tensors"), ("value array", "value tensor"),
-                        ("could not be broadcast to", "cannot be broadcast to")):
+    for found, said in (("axis", "dimension"), ("arrays", "tensors")):
         text = text.replace(found, said)
     return type(error)(text)
 
@@ -154,8 +152,12 @@ def put(xp: Any, x0: Any, key: tuple[Any, ...], values: Any, *, accumulate: bool
             add_at(xp, out, key, values)
         else:
             out[key] = values
-    except (IndexError, ValueError) as error:
+    except IndexError as error:
         raise retold(error) from None
+    except (TypeError, ValueError):
+        msg = (f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape "
+               f"{list(out[key].shape)}")
+        raise ValueError(msg) from None
     return out
 
 

@@ -23,7 +23,7 @@ from ..row import OpFunction, row
 from ..state import State, current, tell, using, watched
 from ..tensor import LEAF, Extra, Tensor, alias, bottom, edge, extra_of, next_number, peel, storage_of, written
 from ..views import lies_in, order_of, root_of
-from .batching import elementwise, to_front
+from .batching import elementwise, rank, to_front
 from .creation import tensor, zeros_like
 from .shape import clone, contiguous_row, permute, sum_dims, widened
 
@@ -41,8 +41,7 @@ def in_place(f: Callable[..., Any], name: str, *, reads_input: bool = True) -> C
 
     reads_input: whether its derivative may read that argument, of which a copy is then kept; a row says so itself.
     """
-    if hasattr(f, "op"):
-        reads_input = "x0" in f.op.saves
+    reads_input = "x0" in f.op.saves if hasattr(f, "op") else reads_input
 
     def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         x_now = _unheard(_writable(x, name))
@@ -135,6 +134,9 @@ def _with_node(x: Tensor, source: Tensor) -> Tensor:
 
 def fill_(x: Tensor, value: Any) -> Tensor:
     """Write one value everywhere.  Source: torch.Tensor.fill_."""
+    if dims := rank(value, None):
+        msg = f"fill_ only supports 0-dimension value tensor but got tensor with {dims} dimensions."
+        raise UsageError(msg)
     return copy_(x, value)
 
 
@@ -195,7 +197,7 @@ def _writable(x: Tensor, name: str) -> Tensor:
             raise UsageError(msg)
         if (root.node is LEAF or (root.node is None and layer.node is not None)) and layer.owner not in state.grad_off:
             what = "a leaf Variable that requires grad" if root is layer else "a view of a leaf Variable that requires grad"
-            msg = (f"{what} is being used in an in-place operation ({name}). Do it under no_grad(), or on a clone.")
+            msg = f"{what} is being used in an in-place operation ({name}). Do it under no_grad(), or on a clone."
             raise UsageError(msg)
         layer = layer.value if layer.owner is not None else None
     return x

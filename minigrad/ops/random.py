@@ -91,10 +91,10 @@ _normal = _drawing("normal", _normal_numbers)
 _exponential = _drawing("exponential", _exponential_numbers)
 
 
-def rand(*size: Any, generator: Generator | None = None, dtype: dtype | None = None, device: str | Device | None = None,
-         requires_grad: bool = False) -> Tensor:
+def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, dtype: dtype | None = None,
+         device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
     """Numbers uniform in [0, 1).  Source: torch.rand."""
-    return _drawn(_uniform, varargs(size), dtype, device, generator, requires_grad, low=0, high=1)
+    return _drawn(_uniform, varargs(sizes, size), dtype, device, generator, requires_grad, low=0, high=1)
 
 
 def rand_like(x: Tensor, *, dtype: dtype | None = None, device: str | Device | None = None,
@@ -103,10 +103,10 @@ def rand_like(x: Tensor, *, dtype: dtype | None = None, device: str | Device | N
     return rand(x.shape, dtype=dtype or x.dtype, device=device or x.device, generator=generator, requires_grad=requires_grad)
 
 
-def randn(*size: Any, generator: Generator | None = None, dtype: dtype | None = None, device: str | Device | None = None,
-          requires_grad: bool = False) -> Tensor:
+def randn(*sizes: Any, size: Any = None, generator: Generator | None = None, dtype: dtype | None = None,
+          device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
     """Normal numbers of mean 0 and variance 1 (complex ones too: half of it in each part).  Source: torch.randn."""
-    return _drawn(_normal, varargs(size), dtype, device, generator, requires_grad, mean=0, std=1)
+    return _drawn(_normal, varargs(sizes, size), dtype, device, generator, requires_grad, mean=0, std=1)
 
 
 def randn_like(x: Tensor, *, dtype: dtype | None = None, device: str | Device | None = None,

@@ -43,10 +43,7 @@ def parsed(x: Tensor, key: Any) -> tuple[Tensor, list[Tensor], Places]:
         kind = type(i)
         if isinstance(i, Tensor):
             n = _dims_used(i)
-            if i.dtype is bool_ and i.shape != shape[at:at + n]:
-                msg = (f"The shape of the mask {list(i.shape)} at index {_first_difference(i.shape, shape[at:])} does not "
-                       f"match the shape of the indexed tensor {list(shape)} at index {at}")
-                raise IndexError(msg)
+            _check_mask(i, shape, at)
             if n:
                 basic += [slice(None)] * n
             else:  # one truth value: a new dimension that holds the elements once, or not at all
@@ -162,6 +159,13 @@ def _first_difference(a: tuple[int, ...], b: tuple[int, ...]) -> int:
     return next((k for k, (m, n) in enumerate(zip(a, b, strict=False)) if m != n), len(b))
 
 
+def _check_mask(i: Tensor, shape: tuple[int, ...], at: int) -> None:
+    if i.dtype is bool_ and i.shape != shape[at:at + i.ndim]:
+        msg = (f"The shape of the mask {list(i.shape)} at index {_first_difference(i.shape, shape[at:])} does not match the "
+               f"shape of the indexed tensor {list(shape)} at index {at}")
+        raise IndexError(msg)
+
+
 def _in_range(i: int, n: int, dim: int) -> int:
     if not -n <= i < n:
         msg = f"index {i} is out of bounds for dimension {dim} with size {n}"
@@ -219,7 +223,16 @@ def _listed(x: Tensor, indices: Sequence[Any], values: Tensor) -> tuple[list[Ten
         msg = (f"Index put requires the source and destination dtypes match, got {x.dtype} for the destination and "
                f"{values.dtype} for the source.")
         raise UsageError(msg)
-    return [_index_tensor(i, x) for i in indices if i is not None], tuple(i is not None for i in indices)
+    found, at = [], 0
+    for i in indices:
+        if i is not None:
+            found.append(_index_tensor(i, x))
+            _check_mask(found[-1], x.shape, at)
+        at += 1 if i is None else _dims_used(found[-1])
+    if at > x.ndim:
+        msg = f"too many indices for tensor of dimension {x.ndim} (got {at})"
+        raise IndexError(msg)
+    return found, tuple(i is not None for i in indices)
 
 
 def index_put(x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:
