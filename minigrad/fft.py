@@ -4,6 +4,7 @@ from .modes import publish
 from .ops.fourier import (
     fft,
     fft2,
+    fftfreq,
     fftn,
     fftshift,
     hfft,
@@ -21,10 +22,11 @@ from .ops.fourier import (
     irfftn,
     rfft,
     rfft2,
+    rfftfreq,
     rfftn,
 )
 
-__all__ = ["fft", "fft2", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
-           "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
+__all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
+           "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]
 
 publish(globals())

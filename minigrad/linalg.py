@@ -10,8 +10,8 @@ from .ops.norm import matrix_norm, vector_norm
 from .ops.norm import of_vector_or_matrix as norm
 from .ops.products import cross_along as cross
 from .ops.products import vander, vecdot
+from .ops.rearrange import matrix_diagonal as diagonal
 from .ops.reflections import householder_product
-from .ops.shape import diagonal
 from .ops.solving import (
     cholesky,
     inv,

@@ -18,6 +18,7 @@ from .factors import add_eye, constant_factor, solve_factored
 from .pointwise import conj, imag, log, real
 from .reduction import sum as sum_over
 from .shape import diagonal, unsqueeze
+from .solving import squares
 
 if TYPE_CHECKING:
     from ..backend import Array
@@ -109,15 +110,15 @@ _slogdet: OpFunction = row("_linalg_slogdet", _slog_kernel, outs=2, saves=("x0",
 
 def det(x: Tensor) -> Tensor:
     """The determinant of square matrices.  Source: torch.linalg.det."""
-    return _det(x, *constant_factor(x))  # type: ignore[no-any-return]
+    return _det(squares("linalg.det", x), *constant_factor(x))  # type: ignore[no-any-return]
 
 
 def slogdet(x: Tensor) -> SignLog:
     """The sign of the determinant, and the logarithm of its absolute value.  Source: torch.linalg.slogdet."""
-    return SignLog(*_slogdet(x, *constant_factor(x)))
+    return SignLog(*_slogdet(squares("linalg.slogdet", x), *constant_factor(x)))
 
 
 def logdet(x: Tensor) -> Any:
     """The logarithm of the determinant; nan of a negative one.  Source: torch.logdet."""
-    sign, logabsdet = slogdet(x)
+    sign, logabsdet = slogdet(squares("logdet", x))
     return log(sign) + logabsdet if sign.dtype.is_complex else where(sign == -1.0, nan, logabsdet)

@@ -18,6 +18,7 @@ from ..errors import UsageError, no_dimension
 from ..row import OpFunction, row
 from ..state import current
 from .batching import to_front
+from .creation import arange, as_leaf
 from .embedding import pad
 from .pointwise import conj, real
 from .rearrange import roll
@@ -26,7 +27,8 @@ from .shape import basic_index, normal_dim, normal_dims, slice_backward
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..backend import Array
+    from ..backend import Array, Device
+    from ..dtypes import dtype
     from ..op import Op
     from ..tensor import Tensor
     from .batching import Batched, Bdims, Params, Values
@@ -239,7 +241,7 @@ def ihfftn(x: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None 
 # ---------------------------------------------------------------- of one dimension, and of two
 def _one(name: str, f: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def transform(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-        return f(x, None if n is None else (n,), (dim,), norm)
+        return f(x, None if n is None else _checked((n,)), (dim,), norm)
 
     transform.__name__ = name
     transform.__doc__ = f"As {name}n, over one dimension of n elements.  Source: torch.fft.{name}."
@@ -277,6 +279,20 @@ hfft2, ihfft2 = _two("hfft2", hfftn), _two("ihfft2", ihfftn)
 
 
 # ---------------------------------------------------------------- the order of frequencies
+def fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, device: str | Device | None = None,
+            requires_grad: bool = False) -> Tensor:
+    """The frequencies of a transform of n samples that are d apart, the negative ones last.  Source: torch.fft.fftfreq."""
+    k = arange(n, dtype=dtype or current().default_dtype, device=device)
+    return as_leaf((k - n * (k >= (n + 1) // 2)) * (1 / (max(n, 1) * d)), requires_grad)
+
+
+def rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, device: str | Device | None = None,
+             requires_grad: bool = False) -> Tensor:
+    """Those of a real signal, half of them.  Source: torch.fft.rfftfreq."""
+    k = arange(n // 2 + 1, dtype=dtype or current().default_dtype, device=device)
+    return as_leaf(k * (1 / (max(n, 1) * d)), requires_grad)
+
+
 def fftshift(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Frequency 0 moved to the middle of dimensions (all of them).  Source: torch.fft.fftshift."""
     dims = normal_dims(dim, x.ndim)

@@ -10,6 +10,7 @@ A product of batches is one product of arrays, whichever side is batched:
 from __future__ import annotations
 
 from math import prod
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
@@ -37,7 +38,7 @@ from .shape import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..backend import Array
     from ..op import Op
@@ -481,13 +482,15 @@ def kron(x: Tensor, y: Tensor) -> Tensor:
 Label = str | int
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
-    """The sum of products that the subscripts name, as in "bij,bjk->bik".
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """The sum of products that the subscripts name, as in "bij,bjk->bik"; or after each operand a list of numbers names them.
 
     "..." stands for dimensions that broadcast; a subscript repeated within an operand takes a diagonal; without "->" the
     result has "...", then the subscripts seen once, in order.  Operands are multiplied from left to right, each pair by
     one bmm.  Raises UsageError where subscripts and shapes disagree.  Source: torch.einsum.
     """
+    if isinstance(equation, Tensor):
+        equation, operands = _spelled((equation, *operands))
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     inputs, result = _subscripts(equation, operands)
@@ -502,6 +505,23 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         last = [d for d in range(len(result), len(order)) if all(later.shape[d] == 1 for later in rest[i + 1:])]
         product = _contracted(product, x, last)
     return reshape(product, product.shape[:len(result)])
+
+
+def _spelled(args: tuple[Any, ...]) -> tuple[str, tuple[Tensor, ...]]:
+    """The equation, and the operands, of operands that are each followed by numbers; more numbers name the result."""
+    names = [_letters(numbers) for numbers in args[1::2]]
+    equation = ",".join(names)
+    return (equation, args[::2]) if len(args) % 2 == 0 else (f"{equation}->{_letters(args[-1])}", args[:-1:2])
+
+
+_NAMES = ascii_uppercase + ascii_lowercase
+
+
+def _letters(numbers: Sequence[Any]) -> str:
+    if any(n is not Ellipsis and not 0 <= n < len(_NAMES) for n in numbers):
+        msg = f"einsum(): subscript in subscript list is not within the valid range [0, {len(_NAMES)})"
+        raise ValueError(msg)
+    return "".join("..." if n is Ellipsis else _NAMES[n] for n in numbers)
 
 
 def _subscripts(equation: str, operands: tuple[Tensor, ...]) -> tuple[list[list[Label]], list[Label]]:

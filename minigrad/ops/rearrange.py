@@ -18,6 +18,7 @@ from .inplace import copy_
 from .linalg import broadcast_shapes
 from .pointwise import conj
 from .shape import (
+    basic_index,
     contiguous_row,
     diagonal_backward,
     expand,
@@ -183,6 +184,11 @@ def roll(x: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | Non
 
 
 # ---------------------------------------------------------------- diagonals
+def matrix_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:  # noqa: N803
+    """The diagonals of matrices.  Source: torch.linalg.diagonal."""
+    return diagonal_view(A, offset, dim1, dim2)
+
+
 def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Square matrices whose diagonals are the last dimension of `x`.  Source: torch.diag_embed."""
     a, b = normal_dim(dim1, x.ndim + 1), normal_dim(dim2, x.ndim + 1)
@@ -217,9 +223,15 @@ def trace(x: Tensor) -> Tensor:
     return sum_dims(elements, dims=(0,), keepdim=False)  # type: ignore[no-any-return]
 
 
-def fill_diagonal_(x: Tensor, fill_value: Any) -> Tensor:
-    """Write one value on the diagonal of a matrix.  Source: torch.Tensor.fill_diagonal_."""
+def fill_diagonal_(x: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Write one value on the diagonal of a matrix; with wrap it begins anew under the square.
+
+    Source: torch.Tensor.fill_diagonal_.
+    """
     copy_(diagonal_view(x), fill_value)
+    rows, columns = x.shape
+    if wrap and rows > columns + 1:
+        fill_diagonal_(basic_index(x, (slice(columns + 1, None),)), fill_value, wrap)
     return x
 
 

@@ -342,6 +342,7 @@ def _exp_kernel(xp: Any, x0: Array) -> Array:
     if not x0.size:
         return x0.copy()
     norm = xp.max(xp.sum(xp.abs(x0), axis=-2), axis=-1)
+    norm = xp.where(xp.isfinite(norm), norm, 0)  # what is not finite stays so without a power
     squarings = xp.maximum(xp.ceil(xp.log2(xp.where(norm == 0, 1, norm) / 2)), 0)[..., None, None]
     a = (x0 / 2 ** squarings).astype(x0.dtype)
     eye = xp.eye(a.shape[-1], dtype=a.dtype)
