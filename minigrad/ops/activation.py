@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import BOOL, COMPLEX
+from ..dtypes import BOOL, COMPLEX, uint8
 from ..errors import UsageError
 from ..row import OpFunction, row
 from . import special
@@ -91,6 +91,9 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     if min_val > max_val:
         msg = "min_val cannot be greater than max_val"
         raise ValueError(msg)
+    if x.dtype is uint8 and min_val < 0:
+        msg = "cannot do hardtanh on an unsigned type with negative limits"
+        raise UsageError(msg)
     return _hardtanh(x, min_val=min_val, max_val=max_val)  # type: ignore[no-any-return]
 
 

@@ -7,7 +7,7 @@ Source: torch.searchsorted, torch.bucketize, torch.isin, torch.unique, torch.bin
 
 from __future__ import annotations
 
-from math import prod
+from math import isfinite, prod
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import FLOAT, bool_, float64, int32, int64
@@ -220,6 +220,12 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
         raise UsageError(msg)
     x = detach(reshape(x, -1))
     low, high = (float(x.min()), float(x.max())) if min == max and x.numel() else (min, max)
+    if not isfinite(low + high):
+        msg = f"torch.histc: range of [{low}, {high}] is not finite"
+        raise UsageError(msg)
+    if low > high:
+        msg = "torch.histc: max must be larger than min"
+        raise UsageError(msg)
     low, high = (low - 1, high + 1) if low == high else (low, high)
     place = clamp(floor((x - low) * (bins / (high - low))), 0, bins - 1)
     inside = (x >= low) & (x <= high)

@@ -68,7 +68,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:  # noqa: A002  torch's names
 # ---------------------------------------------------------------- angles
 def _angle_kernel(xp: Any, x0: Array) -> Array:
     """Of a real number 0 or pi, nan for nan."""
-    return xp.where(xp.isnan(x0), x0, xp.angle(x0)) if x0.dtype.kind == "f" else xp.angle(x0)
+    return xp.where(xp.isnan(x0), x0, xp.angle(x0 + 0)) if x0.dtype.kind == "f" else xp.angle(x0)  # of -0.0 as of 0.0
 
 
 def _size(a: Tensor, b: Tensor) -> Any:

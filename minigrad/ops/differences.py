@@ -120,7 +120,8 @@ def _slope(x: Tensor, at: Any, edge_order: int) -> Tensor:
         steps = left = right = at
     slopes = (x[..., 1:] - x[..., :-1]) / steps
     before, after = slopes[..., :-1], slopes[..., 1:]
-    inner = (before * right + after * left) / (left + right) if isinstance(at, Tensor) else (before + after) / 2
+    inner = ((before * right + after * left) / (left + right) if isinstance(at, Tensor) else
+             (x[..., 2:] - x[..., :-2]) / (2 * at))
     first, last = slopes[..., :1], slopes[..., -1:]
     if edge_order == 2:  # of the parabola through three elements
         wide = left + right

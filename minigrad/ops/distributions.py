@@ -45,7 +45,12 @@ def _of_both(name: str, scipys: str, derivative: Callable[..., Tensor]) -> OpFun
 
 
 # ---------------------------------------------------------------- gamma
-lgamma = _function("lgamma", "gammaln", lambda x0: digamma(x0))
+def _lgamma_kernel(xp: Any, x0: Array) -> Array:
+    """scipy's, but inf at -inf, too, as the standard of C has it."""
+    return _of_scipy("gammaln")(xp, xp.where(x0 == -math.inf, math.inf, x0))
+
+
+lgamma = pointwise("lgamma", _lgamma_kernel, lambda x0: digamma(x0), refuses=NO_COMPLEX)
 digamma: OpFunction = _function("digamma", "psi", lambda x0: _polygamma(x0, n=1))
 
 

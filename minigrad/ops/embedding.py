@@ -100,6 +100,9 @@ def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, max_nor
         msg = f"'weight' must be 2-D, but it is {weight.ndim}-D"
         raise UsageError(msg)
     rows = weight.shape[0]
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        msg = "Padding_idx must be within num_embeddings"
+        raise AssertionError(msg)
     padding = -1 if padding_idx is None else padding_idx + rows * (padding_idx < 0)
     return _lookup(weight, x, padding=padding, period=rows)  # type: ignore[no-any-return]
 

@@ -8,10 +8,11 @@ Upstream: derivatives.yaml; value_selecting_reduction_backward, evenly_distribut
 
 from __future__ import annotations
 
+from math import nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..backend import is_known
-from ..dtypes import BOOL
+from ..dtypes import BOOL, FLOAT
 from ..errors import UsageError
 from ..row import OpFunction, row
 from ..tensor import Tensor
@@ -309,10 +310,15 @@ def min(x: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *, ot
     return _extremes(x, dim, keepdim, other, (_min_all, _min, minimum))
 
 
+def of_nothing(x: Tensor) -> Tensor:
+    """The median of no numbers, which is nan."""
+    return sum_dims(x, dims=tuple(range(x.ndim)), keepdim=False) + nan  # type: ignore[no-any-return]
+
+
 def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The element in the middle, the lower of two; along a dimension (values, indices).  Source: torch.median."""
     if dim is None:
-        return _all_of(_median_all, x)
+        return _all_of(_median_all, x) if x.numel() or x.dtype.category < FLOAT else of_nothing(x)
     not_empty("median", x, (normal_dim(dim, x.ndim),))
     return chosen_along(_median, x, dim, keepdim=keepdim)
 

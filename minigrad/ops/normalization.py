@@ -12,6 +12,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..dtypes import FLOAT
 from ..errors import UsageError
 from ..row import OpFunction, row
 from ..state import current
@@ -205,6 +206,9 @@ def native_layer_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None, b
 
 def _of_checked_layer(x: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    if x.dtype.category < FLOAT:
+        msg = f"\"LayerNormKernelImpl\" not implemented for '{x.dtype.name}'"
+        raise UsageError(msg)
     shape = layer_shape(x, normalized_shape)
     for name, given in (("weight", weight), ("bias", bias)):
         if given is not None and given.shape != shape:

@@ -16,8 +16,9 @@ from .choice import where
 from .creation import new_zeros, zeros_like
 from .gather import index_add, index_copy, index_select, spread_at
 from .indexing import index_batch, masked_fill, no_batch, put_at
+from .layout import clone, contiguous_format
 from .pointwise import floor_divide
-from .rearrange import broadcast_tensors, contiguous
+from .rearrange import broadcast_tensors
 from .shape import normal_dim, reshape, unsqueeze, widened
 from .special import repeated
 
@@ -166,8 +167,11 @@ def repeat_interleave(x: Tensor, repeats: int | Tensor, dim: int | None = None, 
             raise UsageError(msg)
         return index_select(x, at, _repeated(repeats, n=n))
     times = int(repeats)
+    if times < 0:
+        msg = "Repeats must be non-negative"
+        raise UsageError(msg)
     wide = widened(unsqueeze(x, at + 1), *x.shape[:at + 1], times, *x.shape[at + 1:])
-    return reshape(contiguous(wide), *x.shape[:at], n * times, *x.shape[at + 1:])
+    return reshape(clone(wide, memory_format=contiguous_format), *x.shape[:at], n * times, *x.shape[at + 1:])
 
 
 # ---------------------------------------------------------------- classes

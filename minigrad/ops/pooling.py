@@ -42,7 +42,7 @@ def _windows(xp: Any, x: Array, tables: tuple[Any, ...]) -> Array:
 
 
 def _largest_kernel(xp: Any, x0: Array, places: tuple[Table, ...]) -> tuple[Array, Array]:
-    tables = [xp.asarray(table) for table in places]
+    tables = [xp.asarray(table, int).reshape(len(table), -1 if table else 1) for table in places]
     seen = _windows(xp, x0, tuple(tables))
     chosen = xp.argmax(seen, axis=-1)
     values = xp.take_along_axis(seen, chosen[..., None], -1)[..., 0]

@@ -20,6 +20,7 @@ from .extremes import (
     not_empty,
     nth,
     of_flat,
+    of_nothing,
     smallest,
     sort,
     sort_order,
@@ -83,6 +84,8 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Chosen:
 
 def nanmedian(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """As median, of what is not nan.  Source: torch.nanmedian."""
+    if dim is None and not x.numel() and x.dtype.category >= FLOAT:
+        return of_nothing(x)
     if dim is None:
         return _nanmedian_all(x, dims=tuple(range(x.ndim)), keepdim=False)
     not_empty("nanmedian", x, (normal_dim(dim, x.ndim),))
@@ -97,7 +100,11 @@ def msort(x: Tensor) -> Tensor:
 # ---------------------------------------------------------------- quantiles
 def _quantile(name: str, x: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, ignore_nan: bool) -> Tensor:
     """Positions q (n - 1) of the sorted elements, between two of them: the quantiles go to the first dimension."""
-    q = q if isinstance(q, Tensor) else tensor(q, dtype=x.dtype, device=x.device)
+    if not isinstance(q, Tensor):
+        if not 0 <= q <= 1:
+            msg = f"{name}() q must be in the range [0, 1] but got {q}"
+            raise UsageError(msg)
+        q = tensor(q, dtype=x.dtype, device=x.device)
     if x.dtype.category != FLOAT or x.dtype is not q.dtype or not x.numel() or q.ndim > 1:
         msg = f"{name}() input tensor must be float or double, not empty, and q of its type, a number or a vector"
         raise UsageError(msg)

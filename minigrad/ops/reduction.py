@@ -100,6 +100,9 @@ def nansum(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
 
 def nanmean(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
     """The mean of what is not nan.  Source: torch.nanmean."""
+    if x.dtype.category < FLOAT:
+        msg = f"nanmean(): expected input to have floating point or complex dtype but got {x.dtype}"
+        raise UsageError(msg)
     return nansum(x, dim, keepdim, dtype=dtype) / sum(~isnan(x), dim, keepdim)
 
 

@@ -197,6 +197,9 @@ t.where(k, x, s)
 t.where(k, i, x)
 t.where(k, 1, 2)
 x.where(k, y)
+t.angle(t.tensor([-0.0, 0.0, -1.0]))
+t.lgamma(t.tensor([-float("inf"), float("inf"), -2.0, 0.5]))
+F.hardtanh(t.tensor([1, 200], dtype=t.uint8), 0, 3)
 """
 
 COMPARISONS = """
@@ -231,6 +234,12 @@ t.isclose(x, x + 1e-9)
 t.allclose(x, x + 1e-9)
 t.equal(x, x)
 t.equal(x, y)
+t.where(k, i, np.int64(3))
+t.where(k, x, np.float32(3))
+t.result_type(i, np.int64(3))
+i.to(t.int8).clamp(-100, 100)
+t.masked_fill(i, k, 1.5)
+t.masked_fill(k, k, 2j)
 """
 
 REDUCTIONS = """
@@ -349,6 +358,8 @@ x.argsort(1)
 x.topk(2)
 x.topk(1, dim=0, largest=False)
 t.trace(q)
+t.gradient(t.tensor([2.0, float("nan"), -float("inf"), 2.0]))
+t.gradient(x, spacing=0.5, dim=1)
 """
 
 SHAPES_ = """
@@ -459,6 +470,15 @@ x.to(t.complex128)
 k.to(t.float64)
 x.type_as(h)
 x.bool()
+t.linalg.diagonal(a)
+t.linalg.diagonal(a, offset=1)
+t.linalg.diagonal(a, dim1=0, dim2=1)
+x.repeat_interleave(1).data_ptr() == x.data_ptr()
+x.repeat_interleave(0)
+t.zeros(7, 2).fill_diagonal_(3, wrap=True)
+t.zeros(3, 2).fill_diagonal_(3, True)
+F.adaptive_max_pool1d(x.detach(), 0)
+F.adaptive_max_pool2d(a.detach(), (2, 0), return_indices=True)
 """
 
 INDEXING = """
@@ -555,6 +575,14 @@ h @ h.T
 e @ m
 e.T @ e
 x.mm(q).mm(m)
+t.einsum(x, [0, 1], m, [1, 2])
+t.einsum(x, [0, 1], m, [1, 2], [0, 2])
+t.einsum(a, [..., 0], [...])
+t.einsum(x, [27, 0])
+t.matrix_exp(t.tensor([[1.0, float("nan")], [0.0, 1.0]]))
+t.fft.fftfreq(5)
+t.fft.fftfreq(4, 0.5, dtype=t.float64)
+t.fft.rfftfreq(5, d=2.0)
 """
 
 NETWORKS = """
@@ -686,6 +714,17 @@ t.result_type(h, x)
 t.broadcast_shapes((2, 1), (3,))
 t.finfo(t.float32).eps
 t.get_default_dtype()
+t.tensor([np.float64(1), 2])
+t.tensor([[np.int8(1)], [2]])
+t.tensor([np.float32([1, 2]), np.float32([3, 4])])
+t.tensor([x[0, 0], 2])
+t.tensor([1.5, -2], dtype=t.int8)
+t.full((2,), -1, dtype=t.uint8)
+t.linspace(0, 1j, 3)
+t.zeros(size=(2, 3))
+t.ones(size=[2])
+x.new_zeros(size=(2,))
+t.randn(size=(2, 3)).shape
 """
 
 FAMILIES = {"arithmetic": ARITHMETIC, "pointwise": POINTWISE, "comparisons": COMPARISONS, "reductions": REDUCTIONS,
@@ -795,4 +834,27 @@ t.autograd.backward([x.sum()], inputs=[])  | cannot be empty
 x.register_hook(3) if False else i.register_hook(print)  | doesn't require gradient
 i.retain_grad()                        |
 t.utils.checkpoint.checkpoint(lambda x: x.sin(), x, use_reentrant=False, determinism_check="what").sum().backward() |
+t.det(x)                               | A must be batches of square matrices
+t.slogdet(x)                           | A must be batches of square matrices
+t.logdet(x)                            | A must be batches of square matrices
+x.quantile(2.0)                        | q must be in the range [0, 1]
+x.repeat_interleave(-1)                | Repeats must be non-negative
+t.tensor([1, float("nan")]).histc(3)   | is not finite
+t.tensor([1.0, 2.0]).histc(3, 2, 1)    | max must be larger than min
+t.full((2,), 300, dtype=t.uint8)       | without overflow
+t.full_like(x, 1j)                     | without overflow
+t.tensor([300], dtype=t.uint8)         | without overflow
+t.tensor(float("nan"), dtype=t.int64)  | without overflow
+i.to(t.int8).clamp(0, 255)             | without overflow
+t.masked_fill(i, k, float("nan"))      | without overflow
+x.detach().fill_(2j)                   | without overflow
+x.detach().fill_(r.detach())           | only supports 0-dimension value tensor
+x.index_put((k[:1],), s)               | The shape of the mask [1, 3] at index 0
+x.index_put((k,), y)                   | cannot be broadcast to indexing result of shape
+F.hardtanh(t.tensor([1], dtype=t.uint8))  | cannot do hardtanh on an unsigned type with negative limits
+F.layer_norm(i, (3,))                  | "LayerNormKernelImpl" not implemented
+t.nanmean(i)                           | expected input to have floating point or complex dtype
+F.embedding(l, q, padding_idx=9)       | Padding_idx must be within num_embeddings
+t.fft.fft(x, -1)                       | Invalid number of data points (-1) specified
+t.einsum(x, [0, 60])                   | is not within the valid range [0, 52)
 """

@@ -11,7 +11,7 @@ ARRAYS = arrays()
 
 def environment(t, code):
     """The tensors that an expression names, fresh; floating ones require grad."""
-    found = {"t": t, "F": t.nn.functional}
+    found = {"t": t, "F": t.nn.functional, "np": np}
     for name in code.co_names:
         if name in ARRAYS:
             found[name] = t.tensor(ARRAYS[name], requires_grad=ARRAYS[name].dtype.kind in "fc")
