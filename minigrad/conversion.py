@@ -78,12 +78,14 @@ def stride(x: Tensor, dim: int | None = None) -> Any:
     return strides if dim is None else strides[dim]
 
 
-def numpy(x: Tensor) -> Array:
-    """The host array itself, of the same memory and strides.
+def numpy(x: Tensor, *, force: bool = False) -> Array:
+    """The host array itself, of the same memory and strides; with force whatever has to be left or copied for it.
 
     Raises UsageError where it requires grad, unless under no_grad, and TypeError where it lives on a device.
     Source: torch.Tensor.numpy.
     """
+    if force:
+        x = x.detach().cpu()
     if x.requires_grad and is_grad_enabled():
         msg = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         raise UsageError(msg)

@@ -255,15 +255,29 @@ def _pair(x: Tensor, target: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
     return x, target
 
 
-def mse_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+def _weighed(each: Tensor, weight: Tensor, reduction: str, shape: tuple[int, ...]) -> Tensor:
+    """Losses times their weights; the mean is over the weights."""
+    if weight.shape != shape:
+        msg = "Weights and input must have the same size."
+        raise ValueError(msg)
+    return reduced(each * weight, "sum") / weight.sum() if reduction == "mean" else reduced(each * weight, reduction)
+
+
+def mse_loss(x: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The squared difference; reduction: "mean", "sum" or "none".  Source: torch.nn.functional.mse_loss."""
+    shape = x.shape
     x, target = _pair(x, target, reduction)
+    if weight is not None:
+        return _weighed(square(x - target), weight, reduction, shape)
     return loss.square_loss(x, target, width=0, reduction=reduction, rank=x.ndim)  # type: ignore[no-any-return]
 
 
-def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The absolute difference.  Source: torch.nn.functional.l1_loss."""
+    shape = x.shape
     x, target = _pair(x, target, reduction)
+    if weight is not None:
+        return _weighed(absolute(x - target), weight, reduction, shape)
     return reduced(absolute(x - target), reduction)
 
 

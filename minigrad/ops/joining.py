@@ -52,6 +52,9 @@ concat = concatenate = cat
 
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape joined along a new dimension.  Source: torch.stack."""
+    if not tensors:
+        msg = "stack expects a non-empty TensorList"
+        raise UsageError(msg)
     if len({x.shape for x in tensors}) > 1:
         msg = f"stack expects each tensor to be equal size, but got {[list(x.shape) for x in tensors]}"
         raise UsageError(msg)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..dtypes import BOOL, FLOAT, complex128, float64
+from ..dtypes import BOOL, FLOAT, complex128, float32, float64
 from ..errors import UsageError
 from ..row import OpFunction, row
 from ..tensor import Tensor
@@ -33,7 +33,8 @@ def _pair(name: str, kernel: Any, first: Callable[..., Tensor], second: Callable
 # ---------------------------------------------------------------- logarithms
 def _log_sum(name: str, kernel: str, power: OpFunction) -> OpFunction:
     def share(ct: Tensor, mine: Any, other: Any) -> Tensor:
-        return ct / (1 + power(choose(mine == other, 0, other - mine)))  # type: ignore[no-any-return]  # also of equal infinities
+        lead = other - mine
+        return ct / (1 + power(choose((mine == other) & (lead != 0), 0, lead)))  # type: ignore[no-any-return]  # of equal infinities
 
     return _pair(name, kernel, lambda ct, x0, x1: share(ct, x0, x1), lambda ct, x0, x1: share(ct, x1, x0), saves=("x1", "x0"),
                  refuses=NO_BOOL_OR_INT | NO_COMPLEX)
@@ -58,7 +59,7 @@ xlogy: OpFunction = _pair(
     doc="x log(y), 0 where x is 0 and y is a number.  Source: torch.xlogy.")
 
 xlog1py: OpFunction = _pair(
-    "special_xlog1py", _times_log("log1p"), lambda ct, x0, x1: choose((x0 == 0) & (x1 <= -1), 0, xlog1py(ct, x1)),
+    "special_xlog1py", _times_log("log1p"), lambda ct, x0, x1: choose((x0 == 0) & (x1 <= -1.0), 0, xlog1py(ct, x1)),
     lambda ct, x0, x1: ct * x0 / (x1 + 1), saves=("x1", "x0"))
 
 # ---------------------------------------------------------------- sizes, angles and signs
@@ -150,8 +151,11 @@ def frexp(x: Tensor) -> Frexp:
 
 
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
-    """x * 2 ** other.  Source: torch.ldexp."""
-    return x * pow(2.0, other)
+    """x * 2 ** other, in the type of a floating `x` where `other` holds integers.  Source: torch.ldexp."""
+    if other.dtype.category >= FLOAT or x.dtype.category < FLOAT:
+        return x * pow(2.0, other)
+    out = x * pow(2.0, other.to(float64 if x.dtype in (float64, complex128) else float32))
+    return out.to(x.dtype)  # type: ignore[no-any-return]
 
 
 def rsub(x: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:

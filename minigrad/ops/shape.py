@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..backend import NUMPY_DTYPE, expanded, repeated
+from ..dtypes import FLOAT, INT
 from ..errors import UsageError, no_dimension
 from ..row import OpFunction, row
 from ..state import watched
@@ -350,7 +351,7 @@ contiguous_row: OpFunction = row("contiguous", lambda xp, x0: xp.array(x0, order
 
 
 def _cast_kernel(xp: Any, x0: Any, dtype: Any) -> Any:
-    if x0.dtype.kind == "c" and not dtype.is_complex:
+    if x0.dtype.kind == "c" and dtype.category in (INT, FLOAT):
         x0 = x0.real
     return x0.astype(NUMPY_DTYPE[dtype])
 

@@ -200,6 +200,10 @@ x.where(k, y)
 t.angle(t.tensor([-0.0, 0.0, -1.0]))
 t.lgamma(t.tensor([-float("inf"), float("inf"), -2.0, 0.5]))
 F.hardtanh(t.tensor([1, 200], dtype=t.uint8), 0, 3)
+t.ldexp(g.detach(), i)
+t.ldexp(s.detach(), t.tensor(200))
+t.special.xlog1py(g * 0, i.to(t.uint8))
+t.tensor([1j, 0, 1]).bool()
 """
 
 COMPARISONS = """
@@ -360,6 +364,8 @@ x.topk(1, dim=0, largest=False)
 t.trace(q)
 t.gradient(t.tensor([2.0, float("nan"), -float("inf"), 2.0]))
 t.gradient(x, spacing=0.5, dim=1)
+t.zeros(0).median()
+t.zeros(0, 2).nanmedian()
 """
 
 SHAPES_ = """
@@ -656,6 +662,10 @@ F.scaled_dot_product_attention(a, a, a, attn_mask=q.detach())
 F.scaled_dot_product_attention(a, a, a, attn_mask=q.detach() > 0)
 F.dropout(x, 0.0)
 F.dropout(x, 0.5, training=False)
+F.mse_loss(x, y, weight=p)
+F.mse_loss(x, y, weight=p, reduction="sum")
+F.l1_loss(x, y, weight=p.detach(), reduction="none")
+F.l1_loss(x, y, weight=p.detach())
 """
 
 CREATION = """
@@ -857,4 +867,6 @@ t.nanmean(i)                           | expected input to have floating point o
 F.embedding(l, q, padding_idx=9)       | Padding_idx must be within num_embeddings
 t.fft.fft(x, -1)                       | Invalid number of data points (-1) specified
 t.einsum(x, [0, 60])                   | is not within the valid range [0, 52)
+t.stack([])                            | stack expects a non-empty TensorList
+F.mse_loss(x, y, weight=r)             | Weights and input must have the same size
 """

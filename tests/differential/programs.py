@@ -126,6 +126,15 @@ def ints_and_bools_require_no_grad(t):
 
 
 @program
+def logaddexp_is_bent_where_its_inputs_are_equal(t):
+    x, found = vec(t, requires_grad=True), []
+    for f in (t.logaddexp, t.logaddexp2):
+        (slope,) = t.autograd.grad(f(x, x.detach()).sum(), x, create_graph=True)
+        found += t.autograd.grad(slope.sum(), x)
+    return found
+
+
+@program
 def detach_shares_memory(t):
     x = vec(t, requires_grad=True)
     y = x.detach()
