@@ -257,13 +257,18 @@ def _floating(*numbers: Any) -> dtype:
     return default.to_complex() if any(isinstance(n, complex) for n in numbers) else default
 
 
-def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None,
-             device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
-    """Evenly spaced numbers from start to end, both included.  Source: torch.linspace."""
+def _numbers_of(start: Any, end: Any, steps: int) -> tuple[Any, ...]:
+    """The ends as numbers.  Raises UsageError where there cannot be so many steps."""
     if steps < 0:
         msg = "number of steps must be non-negative"
         raise UsageError(msg)
-    start, end = (v.detach().item() if isinstance(v, Tensor) else v for v in (start, end))
+    return tuple([v.detach().item() if isinstance(v, Tensor) else v for v in (start, end)])
+
+
+def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None,
+             device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
+    """Evenly spaced numbers from start to end, both included.  Source: torch.linspace."""
+    start, end = _numbers_of(start, end, steps)
     return as_leaf(_linspace(start=start, end=end, steps=steps, dtype=dtype or _floating(start, end), device=_device(device)),
                    requires_grad)
 
@@ -271,10 +276,7 @@ def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: dtype | None = None,
              device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
     """Powers of the base, to evenly spaced exponents from start to end, both included.  Source: torch.logspace."""
-    if steps < 0:
-        msg = "number of steps must be non-negative"
-        raise UsageError(msg)
-    start, end = (v.detach().item() if isinstance(v, Tensor) else v for v in (start, end))
+    start, end = _numbers_of(start, end, steps)
     return as_leaf(_logspace(start=start, end=end, steps=steps, base=float(base), dtype=dtype or _floating(start, end),
                              device=_device(device)), requires_grad)
 
