@@ -92,7 +92,8 @@ class Op:
         self.plans = Plans(self)
         rules = [f for f in [self.joint, *self.formulas] if f]
         self.reads_shapes = any(sort in ("shape", "shapes") for f in rules for sort, _ in f.reads)
-        unsaved = {n for f in rules for n in f.tensors(8)} - {e for s in saves for e in expand(s, 8)}
+        most = 8  # inputs, where there may be any number of them: more than a rule names
+        unsaved = {n for f in rules for n in f.tensors(most)} - {e for s in saves for e in expand(s, most)}
         if unsaved:
             msg = f"the vjp of {name} reads {sorted(unsaved)}, which its row does not declare in `saves`."
             raise TypeError(msg)

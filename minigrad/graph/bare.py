@@ -74,7 +74,7 @@ def on_arrays(node: OpNode, ct: Any) -> list[Any] | None:
 
 
 # ---------------------------------------------------------------- rules
-def compiled(steps: tuple[Any, ...], on: str) -> tuple[Any, ...] | None:
+def as_kernels(steps: tuple[Any, ...], on: str) -> tuple[Any, ...] | None:
     """The rules of an elementwise row with every row they name read as its kernel, or None where they name something else.
 
     on: "on_reals" or "on_complexes", the attribute of what means something else on such arrays.

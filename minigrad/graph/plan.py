@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from .bare import compiled
+from .bare import as_kernels
 from .formula import expand, meaning
 
 if TYPE_CHECKING:
@@ -85,15 +85,18 @@ class Plan:
     def _shorten(self) -> None:
         """Find the short ways."""
         single, only = len(self.saves) < 2, self.steps[0] if len(self.steps) == 1 else None
-        self.alone = None if len(self.places) != 1 else len(self.needs) if self.places[0][0] is None else self.places[0][0]
+        numbers = [len(self.needs) if i is None else i for i, _ in self.places]
+        self.alone = numbers[0] if len(numbers) == 1 else None
         self.crossed = self.places == ((1, 0), (0, 0))
         self.lean = _lean(*only) if only and single and not self.joint else None
-        self.arrays = compiled(self.steps, "on_reals") if self.op.elementwise else None
-        self.complexes = compiled(self.steps, "on_complexes") if self.op.elementwise else None
+        self.arrays = as_kernels(self.steps, "on_reals") if self.op.elementwise else None
+        self.complexes = as_kernels(self.steps, "on_complexes") if self.op.elementwise else None
         rule = self.arrays[0] if self.arrays and single and len(self.arrays) == 1 else None
         self.one = rule[0] if rule and len(rule[1]) == len(self.saves) else None
 
 
 def _lean(formula: Any, sources: tuple[Any, ...]) -> Any:
-    others = sources[1:] if sources[:1] == (0,) else sources
-    return None if 0 in others else (formula, others != sources, others)
+    """What `lean` is of a formula that reads the only save, number 0, first or not at all; None of any other."""
+    reads = sources[:1] == (0,)
+    others = sources[1:] if reads else sources
+    return None if 0 in others else (formula, reads, others)
