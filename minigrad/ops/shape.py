@@ -229,7 +229,7 @@ def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[
             msg = f"movedim: repeated dim in `{name}` ({list(dims)})"
             raise UsageError(msg)
     order = [i for i in range(x.ndim) if i not in s]
-    for to, dim in sorted(zip(d, s, strict=True)):
+    for to, dim in sorted(zip(d, s, strict=True)) if x.ndim else ():
         order.insert(to, dim)
     return _permute(x, dims=tuple(order))  # type: ignore[no-any-return]
 
