@@ -6,7 +6,8 @@ import sys
 import pytest
 
 ALLOWED = {"__future__", "_contextvars", "contextvars", "weakref", "warnings", "inspect", "typing", "functools", "re", "math", "itertools",
-           "contextlib", "enum", "operator", "types", "collections", "copyreg", "_weakrefset", "abc", "gc", "keyword", "reprlib"}
+           "contextlib", "enum", "operator", "types", "collections", "copyreg", "_weakrefset", "abc", "gc", "keyword", "reprlib",
+           "importlib"}
 """Standard modules that are cheap, and that numpy imports, too, in some of its versions."""
 
 DIFFERENCE = """

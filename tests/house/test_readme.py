@@ -74,7 +74,7 @@ def test_the_extras_of_the_commands_exist():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert {*re.findall(r"\.\[(\w+)\]", README + (ROOT / "CONTRIBUTING.md").read_text()), "cuda12", "cuda13"} <= set(extras)
-    assert project["dependencies"] == ["numpy>=2.0"]
+    assert project["dependencies"] == ["numpy>=2.2"]
     assert [need.partition("=")[0].partition(">")[0] for need in extras["test"]][:2] == ["torch", "hypothesis"]
 
 
