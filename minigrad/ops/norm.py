@@ -13,7 +13,6 @@ from ..dtypes import FLOAT, dtype
 from ..errors import UsageError
 from ..row import OpFunction, row
 from .batching import over_dims
-from .choice import choose
 from .creation import zeros_like
 from .extremes import amax, amin, the_same
 from .indexing import masked_fill
@@ -57,7 +56,7 @@ def norm_slope(x: Tensor, out: Tensor, order: float, dims: tuple[int, ...], keep
     size = absolute(x)
     if order in (inf, -inf):
         ties = the_same(size, kept(out, x.shape, dims, keepdim))
-        return 1 / counted(ties, dims=dims, keepdim=keepdim).to(out.dtype), choose(ties, sgn(x), 0)
+        return 1 / counted(ties, dims=dims, keepdim=keepdim).to(out.dtype), sgn(x) * ties
     if order < 1:
         slope = masked_fill(power(size, order - 1), x == 0, 0)
         return 1, sgn(x) * slope * power(kept(out, x.shape, dims, keepdim), 1 - order)
