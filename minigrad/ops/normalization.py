@@ -98,6 +98,13 @@ def _through(g: Tensor, normal: Tensor, rstd: Tensor, lay: Layout) -> Tensor:
     return (g - _mean(g, lay) - normal * _mean(g * normal, lay)) * rstd
 
 
+def _weighed(g: Tensor, x1: Any, rstd: Tensor, lay: Layout) -> tuple[Any, Any]:
+    """The cotangent of `normal`, and rstd; a weight that is one for all that a moment is of goes with rstd."""
+    if x1 is not None and lay.affine == lay.kept:
+        return _as(g, lay.view), rstd * _as(x1, lay.affine)
+    return _as(g if x1 is None else g * _as(x1, lay.affine), lay.view), rstd
+
+
 def _sum(parts: list[Any]) -> Any:
     total = parts[0]
     for part in parts[1:]:
@@ -115,8 +122,8 @@ def _pulled(ct: list[Any], x0: Tensor, x1: Any, mean: Tensor, rstd: Tensor, need
     if needs[0]:
         parts = []
         if g is not None:
-            inner = _as(g if x1 is None else g * _as(x1, lay.affine), lay.view)
-            parts.append(inner * rstd if fixed else _through(inner, normal, rstd, lay))
+            inner, scale = _weighed(g, x1, rstd, lay)
+            parts.append(inner * scale if fixed else _through(inner, normal, scale, lay))
         if g_mean is not None:
             parts.append(widened(_as(g_mean, lay.kept) / lay.extent, lay.view))
         if g_rstd is not None:
@@ -284,7 +291,8 @@ def _batch_kernel(xp: Any, x0: Array, x1: Any, x2: Any, x3: Any, x4: Any, traini
                   update: bool) -> tuple[Array, ...]:
     lay = _of_batch(x0.shape)
     if not training:
-        normal = (x0 - _as(x3, lay.kept)) / xp.sqrt(_as(x4, lay.kept) + eps)
+        normal = x0 - _as(x3, lay.kept)
+        normal /= xp.sqrt(_as(x4, lay.kept) + eps)
         return _affine(normal, x1, x2, lay), xp.empty(0, x0.dtype), xp.empty(0, x0.dtype)
     out, *moments = _normalized(xp, x0, x1, x2, lay, eps)
     mean, rstd = (v.reshape(-1) for v in moments)
