@@ -14,10 +14,10 @@ from ..row import OpFunction, row
 from .batching import aligned
 from .creation import tensor
 from .gather import index_select
-from .linalg import broadcast_shapes
+from .linalg import bmm_rows, broadcast_shapes
 from .norm import norm_kernel, norm_slope, vector_norm
 from .reduction import total_of
-from .shape import sum_dims, unsqueeze
+from .shape import squeeze, sum_dims, transpose, unsqueeze
 
 if TYPE_CHECKING:
     from ..backend import Array
@@ -37,20 +37,22 @@ def _slopes(x0: Tensor, x1: Tensor, out: Tensor, order: float) -> tuple[Any, Ten
     return norm_slope(d, out, order, (d.ndim - 1,), False)
 
 
-def _sum(x: Tensor, dim: int) -> Any:
-    return sum_dims(x, dims=(x.ndim + dim,), keepdim=False)
+def _weighed(g: Tensor, weight: Tensor) -> Any:
+    """The vectors of `weight` summed over the last dimension but one, each times a number."""
+    return squeeze(bmm_rows.plain(unsqueeze(g, -2), weight), -2)
 
 
 def _vjp(ct: Tensor, x0: Tensor, x1: Tensor, out: Tensor, needs: tuple[bool, ...], order: float) -> list[Any]:
     each, weight = _slopes(x0, x1, out, order)
-    g = unsqueeze(ct * each, -1) * weight
-    return [_sum(g, -2) if needs[0] else None, -_sum(g, -3) if needs[1] else None]
+    g = ct * each
+    return [_weighed(g, weight) if needs[0] else None,
+            -_weighed(transpose(g, -2, -1), transpose(weight, -3, -2)) if needs[1] else None]
 
 
 def _jvp(dx: list[Any], x0: Tensor, x1: Tensor, out: Tensor, order: float) -> Any:
     d = total_of(None if dx[0] is None else unsqueeze(dx[0], -2), None if dx[1] is None else -unsqueeze(dx[1], -3))
     each, weight = _slopes(x0, x1, out, order)
-    return _sum(d * weight, -1) * each
+    return sum_dims(d * weight, dims=(weight.ndim - 1,), keepdim=False) * each
 
 
 _cdist: OpFunction = row("_cdist_forward", _kernel, saves=("x0", "x1", "out"), batch=aligned, fits=True, vjp=_vjp, jvp=_jvp,
