@@ -173,7 +173,7 @@ def _pad_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) 
     return op.call(to_front(values[0], bdims[0]), **{**params, "extents": (size, *params["extents"]), "index": index}), 0
 
 
-_pad: OpFunction = row("constant_pad_nd", _pad_kernel, batch=_pad_batch,
+_pad: OpFunction = row("constant_pad_nd", _pad_kernel, arity=1, batch=_pad_batch,
                        vjp=(lambda ct, index: basic_index(ct, index),),
                        jvp=(lambda dx, extents, index: _pad(dx, extents=extents, index=index, value=0),))
 
@@ -232,10 +232,9 @@ def pad(x: Tensor, pad: Any, mode: str = "constant", value: float | None = None)
     if min(extents, default=0) < 0:
         msg = f"The input size {list(x.shape)}, plus padding {list(pad)}, resulted in a negative output size"
         raise UsageError(msg)
-    inside = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, sides, strict=True))
+    if min(pad, default=0) < 0:
+        x = basic_index(x, tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, sides, strict=True)))
     outside = tuple(slice(max(a, 0), n - max(b, 0)) for n, (a, b) in zip(extents, sides, strict=True))
-    if any(s < 0 for side in sides for s in side):
-        x = basic_index(x, inside)
     return _pad(x, extents=extents, index=outside, value=value or 0)  # type: ignore[no-any-return]
 
 
