@@ -99,6 +99,12 @@ def nth(k):
     return lambda x, g: at(x, (x == np.partition(x, k, -1)[:, k:k + 1]).argmax(-1), g)
 
 
+def nanmedian_of_rows(x, g):
+    """nan is sorted to the end, and a row has as many fewer as it has of it."""
+    k = (999 - np.isnan(x).sum(-1)) // 2
+    return at(x, (x == np.partition(x, np.unique(k), -1)[ALL, k][:, None]).argmax(-1), g)
+
+
 def median_of_rows(x, g):
     """The first nan where there is one."""
     lost = np.isnan(x)
@@ -214,7 +220,7 @@ OPS = {
     "max(dim)": (lambda x: x.max(-1).values, (X,), ROW, lambda x, g: at(x, x.argmax(-1), g)),
     "min(dim)": (lambda x: x.min(-1).values, (X,), ROW, lambda x, g: at(x, x.argmin(-1), g)),
     "median(dim)": (lambda x: x.median(-1).values, (X,), ROW, median_of_rows),
-    "nanmedian(dim)": (lambda x: mg.nanmedian(x, -1).values, (X,), ROW, nth(499)),
+    "nanmedian(dim)": (lambda x: mg.nanmedian(x, -1).values, (X,), ROW, nanmedian_of_rows),
     "kthvalue": (lambda x: x.kthvalue(100, -1).values, (X,), ROW, nth(99)),
     "mode": (lambda x: x.mode(-1).values, (PLACES.astype(float),), ROW, mode),
     "sort": (lambda x: x.sort(-1).values, (X,), G, sort),
