@@ -123,5 +123,5 @@ def _safe_rule(ct: Tensor, out: Tensor, dim: int) -> Tensor:
     return out * (ct - sum_dims(ct * out, dims=(dim,), keepdim=True))  # type: ignore[no-any-return]
 
 
-safe_softmax: OpFunction = row("_safe_softmax", _safe_softmax_kernel, saves=("out",), batch=along_dim,
+safe_softmax: OpFunction = row("_safe_softmax", _safe_softmax_kernel, arity=1, saves=("out",), batch=along_dim,
                                vjp=(_safe_rule,), jvp=(_safe_rule,))

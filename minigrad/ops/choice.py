@@ -147,8 +147,8 @@ def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 
 clip = clamp
 
 
-_nan_to_num = row("nan_to_num", lambda xp, x0, **numbers: xp.nan_to_num(x0, **numbers), saves=("x0",), batch=same_bdim,
-                  vjp=(lambda ct, x0: ct * isfinite(x0),), jvp=(lambda dx, x0: dx * isfinite(x0),))
+_nan_to_num = row("nan_to_num", lambda xp, x0, **numbers: xp.nan_to_num(x0, **numbers), arity=1, saves=("x0",),
+                  batch=same_bdim, vjp=(lambda ct, x0: ct * isfinite(x0),), jvp=(lambda dx, x0: dx * isfinite(x0),))
 
 
 def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:

@@ -305,13 +305,13 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = _transposed(1), _transpos
 _im2col: OpFunction = row(
     "im2col", lambda xp, x0, size, stride, padding, dilation: columns(
         xp, x0, size, reach(x0.shape[-len(size):], size, stride, padding, dilation), stride, padding, dilation),
-    jvp="linear", batch=leading, node="Im2ColBackward0",
+    arity=1, jvp="linear", batch=leading, node="Im2ColBackward0",
     vjp=(lambda ct, shape0, stride, padding, dilation: _col2im(
         ct, extents=shape0[-2:], stride=stride, padding=padding, dilation=dilation),))
 
 _col2im: OpFunction = row(
     "col2im", lambda xp, x0, extents, stride, padding, dilation: summed(xp, x0, extents, stride, padding, dilation),
-    jvp="linear", batch=leading, node="Col2ImBackward0",
+    arity=1, jvp="linear", batch=leading, node="Col2ImBackward0",
     vjp=(lambda ct, shape0, stride, padding, dilation: _im2col(
         ct, size=shape0[-4:-2], stride=stride, padding=padding, dilation=dilation),))
 

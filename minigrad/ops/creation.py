@@ -298,7 +298,7 @@ def _full_like_kernel(xp: Any, x0: Any, shape: tuple[int, ...], fill_value: Any,
     return _filled(xp, NUMPY_DTYPE[dtype], shape, fill_value)
 
 
-_full_like = row("full_like", _full_like_kernel, vjp=None, jvp=None, batch=with_batch_shape)
+_full_like = row("full_like", _full_like_kernel, arity=1, vjp=None, jvp=None, batch=with_batch_shape)
 
 
 def full_like(x: Tensor, fill_value: Any, *, dtype: dtype | None = None, device: str | Device | None = None,

@@ -80,7 +80,7 @@ _of_all = _shares(the_same, lambda found, share: choose(found, share, 0))
 def _extreme_row(name: str, kernel: Callable[..., Any], shares: tuple[Callable[..., Tensor], Callable[..., Tensor]], *,
                  node: str | None = None) -> OpFunction:
     pull_shares, push_shares = shares
-    return row(name, kernel, saves=("x0", "out"), batch=over_dims, node=node, vjp=(pull_shares,), jvp=(push_shares,))
+    return row(name, kernel, arity=1, saves=("x0", "out"), batch=over_dims, node=node, vjp=(pull_shares,), jvp=(push_shares,))
 
 
 def extreme_of_all(name: str, kernel: Callable[..., Any], *, node: str | None = None) -> OpFunction:
@@ -225,9 +225,9 @@ _cummax, _cummin = _running("cummax", "maximum"), _running("cummin", "minimum")
 
 
 # ---------------------------------------------------------------- places alone
-_argmax = row("argmax", lambda xp, x0, dim, keepdim: xp.argmax(x0, axis=dim, keepdims=keepdim), vjp=None, jvp=None,
+_argmax = row("argmax", lambda xp, x0, dim, keepdim: xp.argmax(x0, axis=dim, keepdims=keepdim), arity=1, vjp=None, jvp=None,
               batch=along_dim)
-_argmin = row("argmin", lambda xp, x0, dim, keepdim: xp.argmin(x0, axis=dim, keepdims=keepdim), vjp=None, jvp=None,
+_argmin = row("argmin", lambda xp, x0, dim, keepdim: xp.argmin(x0, axis=dim, keepdims=keepdim), arity=1, vjp=None, jvp=None,
               batch=along_dim)
 
 

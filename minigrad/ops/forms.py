@@ -50,11 +50,11 @@ def _unfold_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Param
 
 
 _unfold: OpFunction = row(
-    "unfold", _unfold_kernel, view=True, batch=_unfold_batch, jvp="linear",
+    "unfold", _unfold_kernel, arity=1, view=True, batch=_unfold_batch, jvp="linear",
     vjp=(lambda ct, shape0, dim, size, step: unfold_backward(ct, shape=shape0, dim=dim, size=size, step=step),))
 
 unfold_backward: OpFunction = row(
-    "unfold_backward", _folded_kernel, batch=_unfold_batch, jvp="linear",
+    "unfold_backward", _folded_kernel, arity=1, batch=_unfold_batch, jvp="linear",
     vjp=(lambda ct, dim, size, step: _unfold(ct, dim=dim, size=size, step=step),))
 
 

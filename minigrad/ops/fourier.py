@@ -78,11 +78,11 @@ def _c2r_vjp(ct: Tensor, dims: Dims, norm: str, n: int) -> Tensor:
     return half + slice_backward(basic_index(half, twice), shape=half.shape, index=twice)  # type: ignore[no-any-return]
 
 
-_c2c: OpFunction = row("_fft_c2c", _c2c_kernel, jvp="linear", batch=_batch,
+_c2c: OpFunction = row("_fft_c2c", _c2c_kernel, arity=1, jvp="linear", batch=_batch,
                        vjp=(lambda ct, dims, norm, forward: _c2c(ct, dims=dims, norm=norm, forward=not forward),))
-_r2c: OpFunction = row("_fft_r2c", _r2c_kernel, jvp="linear", batch=_batch, saves=("x0",), vjp=(_r2c_vjp,),
+_r2c: OpFunction = row("_fft_r2c", _r2c_kernel, arity=1, jvp="linear", batch=_batch, saves=("x0",), vjp=(_r2c_vjp,),
                        node="FftR2CBackward0")
-_c2r: OpFunction = row("_fft_c2r", _c2r_kernel, jvp="linear", batch=_batch, vjp=(_c2r_vjp,), node="FftC2RBackward0")
+_c2r: OpFunction = row("_fft_c2r", _c2r_kernel, arity=1, jvp="linear", batch=_batch, vjp=(_c2r_vjp,), node="FftC2RBackward0")
 
 
 # ---------------------------------------------------------------- arguments in normal form

@@ -57,7 +57,7 @@ def no_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Params) ->
     raise _dynamic(what)
 
 
-_argwhere = row("nonzero", lambda xp, x0: xp.argwhere(x0), vjp=None, jvp=None, batch=no_batch)
+_argwhere = row("nonzero", lambda xp, x0: xp.argwhere(x0), arity=1, vjp=None, jvp=None, batch=no_batch)
 
 
 def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:

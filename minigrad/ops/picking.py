@@ -152,7 +152,8 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- counts
-_repeated = row("repeat_interleave", lambda xp, x0, n: repeated(xp, x0, n), vjp=None, jvp=None, batch=no_batch)
+_repeated = row("repeat_interleave", lambda xp, x0, n: repeated(xp, x0, n), arity=1, vjp=None, jvp=None,
+                batch=no_batch)
 
 
 def repeat_interleave(x: Tensor, repeats: int | Tensor, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
@@ -198,7 +199,7 @@ def _one_hot_batch(op: Op, size: int, values: Values, bdims: Bdims, params: Para
     return op.call(values[0], **params), bdims[0]
 
 
-_one_hot = row("one_hot", _one_hot_kernel, vjp=None, jvp=None, batch=_one_hot_batch)
+_one_hot = row("one_hot", _one_hot_kernel, arity=1, vjp=None, jvp=None, batch=_one_hot_batch)
 
 
 def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:

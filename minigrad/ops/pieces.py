@@ -87,7 +87,7 @@ def _glu_jvp(dx: Tensor, x0: Tensor, dim: int) -> Tensor:
     return open_ * (dvalues + values * (1 - open_) * dgates)  # type: ignore[no-any-return]
 
 
-_glu = row("glu", _glu_kernel, saves=("x0",), vjp=(_glu_vjp,), jvp=(_glu_jvp,), batch=along_dim)
+_glu = row("glu", _glu_kernel, arity=1, saves=("x0",), vjp=(_glu_vjp,), jvp=(_glu_jvp,), batch=along_dim)
 
 
 def glu(x: Tensor, dim: int = -1) -> Tensor:

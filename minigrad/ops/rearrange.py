@@ -119,7 +119,8 @@ def _repeat_vjp(ct: Tensor, shape0: tuple[int, ...], repeats: tuple[int, ...]) -
     return reshape(sum_dims(apart, dims=tuple(range(0, 2 * len(repeats), 2)), keepdim=False), shape0)
 
 
-_repeat = row("repeat", lambda xp, x0, repeats: xp.tile(x0, repeats), vjp=(_repeat_vjp,), jvp="linear", batch=_repeat_batch)
+_repeat = row("repeat", lambda xp, x0, repeats: xp.tile(x0, repeats), arity=1, vjp=(_repeat_vjp,), jvp="linear",
+              batch=_repeat_batch)
 
 
 def repeat(x: Tensor, *counts: Any, repeats: Sequence[int] | None = None) -> Tensor:
@@ -159,7 +160,7 @@ def ravel(x: Tensor) -> Tensor:
     return view(contiguous(x), -1)
 
 
-roll_dims: OpFunction = row("roll", lambda xp, x0, shifts, dims: xp.roll(x0, shifts, dims),
+roll_dims: OpFunction = row("roll", lambda xp, x0, shifts, dims: xp.roll(x0, shifts, dims), arity=1,
                 vjp=(lambda ct, shifts, dims: roll_dims(ct, shifts=tuple(-s for s in shifts), dims=dims),), jvp="linear",
                 batch=lambda op, size, values, bdims, params: (op.call(
                     values[0], shifts=params["shifts"],

@@ -88,7 +88,7 @@ def mean(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fals
 
 
 _nansum: OpFunction = row(
-    "nansum", lambda xp, x0, dims, keepdim: xp.nansum(x0, axis=dims, keepdims=keepdim), saves=("x0",), batch=over_dims,
+    "nansum", lambda xp, x0, dims, keepdim: xp.nansum(x0, axis=dims, keepdims=keepdim), arity=1, saves=("x0",), batch=over_dims,
     vjp=(lambda ct, x0, dims, keepdim: masked_fill(restore(ct, x0.shape, dims, keepdim), isnan(x0), 0),),
     jvp=(lambda dx, x0, dims, keepdim: sum_dims(masked_fill(dx, isnan(x0), 0), dims=dims, keepdim=keepdim),))
 
@@ -181,14 +181,14 @@ def _pushed(dx: Tensor, slope: tuple[Any, Tensor], dims: tuple[int, ...], keepdi
 
 
 _var: OpFunction = row(
-    "var", lambda xp, x0, dims, correction, keepdim: _spread(xp, x0, dims, correction, keepdim)[0], saves=("x0",),
+    "var", lambda xp, x0, dims, correction, keepdim: _spread(xp, x0, dims, correction, keepdim)[0], arity=1, saves=("x0",),
     vjp=(lambda ct, x0, dims, correction, keepdim: _pulled(ct, _slope(x0, dims, correction), dims, keepdim),),
     jvp=(lambda dx, x0, dims, correction, keepdim: _pushed(dx, _slope(x0, dims, correction), dims, keepdim),),
     batch=over_dims)
 
 _std: OpFunction = row(
     "std", lambda xp, x0, dims, correction, keepdim: xp.sqrt(_spread(xp, x0, dims, correction, keepdim)[0]),
-    saves=("x0", "out"), batch=over_dims,
+    arity=1, saves=("x0", "out"), batch=over_dims,
     vjp=(lambda ct, x0, out, dims, correction, keepdim: _pulled(ct, _slope(x0, dims, correction, out), dims, keepdim),),
     jvp=(lambda dx, x0, out, dims, correction, keepdim: _pushed(dx, _slope(x0, dims, correction, out), dims, keepdim),))
 
@@ -263,9 +263,12 @@ def _counted_kernel(xp: Any, x0: Any, dims: tuple[int, ...], keepdim: bool) -> A
     return n.reshape([1 if d in dims else extent for d, extent in enumerate(x0.shape)]) if keepdim else n
 
 
-counted = row("count_nonzero", _counted_kernel, vjp=None, jvp=None, batch=over_dims, doc="How many are not zero, over dims.")
-_all = row("all", lambda xp, x0, dims, keepdim: x0.all(axis=dims, keepdims=keepdim), vjp=None, jvp=None, batch=over_dims)
-_any = row("any", lambda xp, x0, dims, keepdim: x0.any(axis=dims, keepdims=keepdim), vjp=None, jvp=None, batch=over_dims)
+counted = row("count_nonzero", _counted_kernel, arity=1, vjp=None, jvp=None, batch=over_dims,
+              doc="How many are not zero, over dims.")
+_all = row("all", lambda xp, x0, dims, keepdim: x0.all(axis=dims, keepdims=keepdim), arity=1, vjp=None, jvp=None,
+           batch=over_dims)
+_any = row("any", lambda xp, x0, dims, keepdim: x0.any(axis=dims, keepdims=keepdim), arity=1, vjp=None, jvp=None,
+           batch=over_dims)
 
 
 def _truth(f: OpFunction, x: Tensor, dim: Any, keepdim: bool) -> Tensor:

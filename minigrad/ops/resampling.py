@@ -75,10 +75,10 @@ def _applied(xp: Any, x: Array, axis: int, taps: Taps) -> Array:
     return out
 
 
-resample: OpFunction = row("upsample", _kernel, jvp="linear", batch=leading,
+resample: OpFunction = row("upsample", _kernel, arity=1, jvp="linear", batch=leading,
                            vjp=(lambda ct, taps: resample(ct, taps=_back(taps)),))
 
-pool: OpFunction = row("avg_pool", _kernel, jvp="linear", batch=leading, saves=("x0",),
+pool: OpFunction = row("avg_pool", _kernel, arity=1, jvp="linear", batch=leading, saves=("x0",),
                        vjp=(lambda ct, x0, taps: resample(ct, taps=_back(taps)),))
 """`resample` for those that keep their input, as torch does for its shape."""
 

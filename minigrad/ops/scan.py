@@ -47,7 +47,7 @@ def _cumsum_kernel(xp: Any, x0: Any, dim: int, reverse: bool) -> Any:
     return out
 
 
-_cumsum: OpFunction = row("cumsum", _cumsum_kernel, jvp="linear", batch=along_dim,
+_cumsum: OpFunction = row("cumsum", _cumsum_kernel, arity=1, jvp="linear", batch=along_dim,
                           vjp=(lambda ct, dim, reverse: _cumsum(ct, dim=dim, reverse=not reverse),))
 
 
@@ -97,7 +97,7 @@ def _cumprod_vjp(ct: Tensor, x0: Tensor, out: Tensor, dim: int) -> Tensor:
 
 
 _cumprod: OpFunction = row(
-    "cumprod", lambda xp, x0, dim: xp.cumprod(x0, axis=dim, dtype=x0.dtype), saves=("x0", "out"), vjp=(_cumprod_vjp,),
+    "cumprod", lambda xp, x0, dim: xp.cumprod(x0, axis=dim, dtype=x0.dtype), arity=1, saves=("x0", "out"), vjp=(_cumprod_vjp,),
     jvp=(lambda dx, x0, out, dim: recurrence(dx * shifted(out, dim, 1), x0, dim=dim, reverse=False),), batch=along_dim)
 
 
@@ -114,8 +114,8 @@ def _logcumsumexp_jvp(dx: Tensor, x0: Tensor, out: Tensor, dim: int) -> Tensor:
 
 
 _logcumsumexp: OpFunction = row(
-    "logcumsumexp", lambda xp, x0, dim: accumulate(xp, "logaddexp", x0, dim), saves=("x0", "out"), batch=along_dim,
-    vjp=(_logcumsumexp_vjp,), jvp=(_logcumsumexp_jvp,))
+    "logcumsumexp", lambda xp, x0, dim: accumulate(xp, "logaddexp", x0, dim), arity=1, saves=("x0", "out"),
+    batch=along_dim, vjp=(_logcumsumexp_vjp,), jvp=(_logcumsumexp_jvp,))
 
 
 # ---------------------------------------------------------------- public

@@ -340,14 +340,11 @@ def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 # ---------------------------------------------------------------- copies
-def _clone_kernel(xp: Any, x0: Any) -> Any:
-    return xp.copy(x0, order="K")
+clone: OpFunction = row("clone", lambda xp, x0: xp.array(x0, order="K"), arity=1, vjp=(lambda ct: ct,), jvp="linear",
+           batch=same_bdim)
 
-
-clone: OpFunction = row("clone", _clone_kernel, arity=1, vjp=(lambda ct: ct,), jvp="linear", batch=same_bdim)
-
-contiguous_row: OpFunction = row("contiguous", lambda xp, x0: xp.array(x0, order="C"), vjp=(lambda ct: ct,), jvp="linear",
-                                 batch=leading)
+contiguous_row: OpFunction = row("contiguous", lambda xp, x0: xp.array(x0, order="C"), arity=1, vjp=(lambda ct: ct,),
+                                 jvp="linear", batch=leading)
 
 
 def _cast_kernel(xp: Any, x0: Any, dtype: Any) -> Any:
@@ -359,7 +356,7 @@ def _cast_kernel(xp: Any, x0: Any, dtype: Any) -> Any:
 cast: OpFunction = row("_to_copy", _cast_kernel, fits=True, vjp=(lambda ct: ct,), batch=same_bdim,
                        jvp=(lambda dx, dtype: cast(dx, dtype=dtype) if dtype.differentiable else None,))
 
-flip_dims: OpFunction = row("flip", lambda xp, x0, dims: xp.array(xp.flip(x0, dims), order="C"),
+flip_dims: OpFunction = row("flip", lambda xp, x0, dims: xp.array(xp.flip(x0, dims), order="C"), arity=1,
                 vjp=(lambda ct, dims: flip_dims(ct, dims=dims),), jvp="linear",
                 batch=lambda op, size, values, bdims, params: (op.call(
                     values[0], dims=tuple(physical(d, bdims[0]) for d in params["dims"])), bdims[0]))
@@ -372,8 +369,8 @@ def flip(x: Tensor, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
 
 
 def _triangle(name: str) -> OpFunction:
-    made: OpFunction = row(name, lambda xp, x0, diagonal: getattr(xp, name)(x0, diagonal), batch=leading, jvp="linear",
-                           vjp=(lambda ct, diagonal: made(ct, diagonal=diagonal),))
+    made: OpFunction = row(name, lambda xp, x0, diagonal: getattr(xp, name)(x0, diagonal), arity=1, batch=leading,
+                           vjp=(lambda ct, diagonal: made(ct, diagonal=diagonal),), jvp="linear")
     return made
 
 

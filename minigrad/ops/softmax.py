@@ -44,12 +44,12 @@ def _log_softmax_kernel(xp: Any, x0: Any, dim: int) -> Any:
 
 
 _softmax: OpFunction = row(
-    "softmax", _softmax_kernel, saves=("out",), batch=along_dim,
+    "softmax", _softmax_kernel, arity=1, saves=("out",), batch=along_dim,
     vjp=(lambda ct, out, dim: conj(out) * (ct - _total(ct * conj(out), dim)),),
     jvp=(lambda dx, out, dim: out * (dx - _total(dx * out, dim)),))
 
 _log_softmax: OpFunction = row(
-    "log_softmax", _log_softmax_kernel, saves=("out",), batch=along_dim,
+    "log_softmax", _log_softmax_kernel, arity=1, saves=("out",), batch=along_dim,
     vjp=(lambda ct, out, dim: ct - exp(conj(out)) * _total(ct, dim),),
     jvp=(lambda dx, out, dim: dx - _total(exp(out) * dx, dim),))
 
@@ -92,7 +92,7 @@ def _weight(x0: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Te
 
 
 _logsumexp: OpFunction = row(
-    "logsumexp", _logsumexp_kernel, saves=("x0", "out"), batch=over_dims,
+    "logsumexp", _logsumexp_kernel, arity=1, saves=("x0", "out"), batch=over_dims,
     vjp=(lambda ct, x0, out, dims, keepdim: pull(ct, _weight(x0, out, dims, keepdim), dims, keepdim),),
     jvp=(lambda dx, x0, out, dims, keepdim: push(dx, _weight(x0, out, dims, keepdim), dims, keepdim),))
 
