@@ -273,7 +273,8 @@ log1p = quotient("log1p", "log1p", lambda x0: x0 + 1, node="Log1PBackward0")
 sqrt: OpFunction = row("sqrt", "sqrt", arity=1, promote="float", saves=("out",), batch=elementwise, elementwise=True,
            vjp=(lambda ct, out: ct / conj(out + out),), jvp=(lambda dx, out: dx / (out + out),))
 rsqrt: OpFunction = pointwise("rsqrt", lambda xp, x0: 1 / xp.sqrt(x0), lambda out: -0.5 * (out * out * out))
-reciprocal: OpFunction = pointwise("reciprocal", "reciprocal", lambda out: -(out * out))
+reciprocal: OpFunction = pointwise(  # numpy's takes twice as long
+    "reciprocal", lambda xp, x0: xp.reciprocal(x0) if x0.dtype.kind == "c" else 1 / x0, lambda out: -(out * out))
 erf = pointwise("erf", special.erf, lambda x0: _TWO_BY_ROOT_PI * exp(-square(x0)), refuses=NO_COMPLEX)
 erfc = pointwise("erfc", special.erfc, lambda x0: -_TWO_BY_ROOT_PI * exp(-square(x0)), refuses=NO_COMPLEX)
 
