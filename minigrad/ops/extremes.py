@@ -148,7 +148,7 @@ def choice_row(name: str, index: Callable[..., Any], *, node: str | None = None)
     def kernel(xp: Any, x0: Any, dim: int, keepdim: bool, **more: Any) -> Any:
         indices = index(xp, x0, dim, **more)
         values = elements(xp, x0, along_key(xp, indices, dim))
-        return (values, indices) if keepdim else (xp.squeeze(values, dim), xp.squeeze(indices, dim))
+        return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
     return row(name, kernel, saves=("out1",), outs=2, vjp=(_spread,), jvp=_chosen, batch=along_dim, node=node)
 

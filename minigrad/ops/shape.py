@@ -341,7 +341,7 @@ def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 # ---------------------------------------------------------------- copies
 clone: OpFunction = row("clone", lambda xp, x0: xp.array(x0, order="K"), arity=1, vjp=(lambda ct: ct,), jvp="linear",
-           batch=same_bdim)
+                        batch=same_bdim)
 
 contiguous_row: OpFunction = row("contiguous", lambda xp, x0: xp.array(x0, order="C"), arity=1, vjp=(lambda ct: ct,),
                                  jvp="linear", batch=leading)
