@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..modes import publish
-from ..ops.activation import logsigmoid
+from ..ops.activation import logsigmoid, relu
 from ..ops.choice import at_least, clamp_min, minimum, where
 from ..ops.creation import arange, zeros_like
 from ..ops.gather import gather, index_select, scatter_add
@@ -103,7 +103,7 @@ def multi_margin_loss(x: Tensor, target: Tensor, p: int = 1, margin: float = 1.0
     if weight is not None and weight.shape != (classes,):
         msg = f"multi_margin_loss: inconsistent weight size, expected {classes} but got {list(weight.shape)}"
         raise UsageError(msg)
-    loss = clamp_min(margin - gather(x, 1, flat) + x, 0)
+    loss = relu(margin - gather(x, 1, flat) + x)
     loss = loss if p == 1 else square(loss)
     if weight is not None:
         loss = loss * reshape(index_select(weight, 0, reshape(flat, -1)), -1, 1)
@@ -125,7 +125,7 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, *, reduction: str = "mean"
     named = cumprod((target >= 0).to(target.dtype), 1)
     places = where(named > 0, target, 0)
     wanted = scatter_add(zeros_like(target), 1, places, named) > 0
-    pairs = clamp_min(1 - unsqueeze(gather(x, 1, places), 2) + unsqueeze(x, 1), 0)
+    pairs = relu(1 - unsqueeze(gather(x, 1, places), 2) + unsqueeze(x, 1))
     counted = unsqueeze(named > 0, 2) & unsqueeze(~wanted, 1)
     return _reduced(reshape(sum_over(pairs * counted, (1, 2)) / x.shape[1], lead), reduction)
 

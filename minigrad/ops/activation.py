@@ -10,7 +10,7 @@ from ..errors import UsageError
 from ..row import OpFunction, row
 from . import special
 from .batching import elementwise
-from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose, minimum
+from .choice import NO_BOOL_OR_COMPLEX, NO_BOOL_OR_INT, NO_COMPLEX, ONLY_FLOAT, choose
 from .creation import zeros_like
 from .pointwise import conj, erf, exp, tanh
 
@@ -69,7 +69,7 @@ def _elu_kernel(xp: Any, x0: Array, alpha: float, scale: float, input_scale: flo
 
 
 def _elu_rule(ct: Tensor, x0: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
-    below = alpha * scale * input_scale * exp(minimum(x0, 0) * input_scale)
+    below = alpha * scale * input_scale * exp(choose(x0 >= 0, 0, x0) * input_scale)
     return ct * choose(x0 > 0, scale, below)  # type: ignore[no-any-return]
 
 

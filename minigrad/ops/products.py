@@ -14,14 +14,13 @@ from ..dtypes import FLOAT, int64
 from ..errors import UsageError
 from ..row import OpFunction, row
 from .batching import along_dim
-from .choice import clamp_min, result_type
+from .choice import result_type, where
 from .creation import new_zeros, ones_like, tensor
 from .gather import index_select
 from .joining import atleast_2d, cat, stack
 from .linalg import addmm, broadcast_shapes, dot, einsum, matmul, mv, outer, tensordot
 from .norm import vector_norm
 from .pointwise import conj
-from .pointwise import pow as power
 from .rearrange import is_contiguous, meshgrid
 from .reduction import sum as sum_over
 from .scan import cumprod
@@ -204,4 +203,4 @@ def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         msg = f"renorm: expected a matrix, a positive p and maxnorm >= 0, but got shape {list(x.shape)}, {p} and {maxnorm}"
         raise UsageError(msg)
     norms = vector_norm(x, p, [d for d in range(x.ndim) if d != at], keepdim=True)
-    return x * (maxnorm * power(clamp_min(norms + 1e-7, maxnorm), -1))
+    return x * where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)

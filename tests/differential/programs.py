@@ -135,6 +135,30 @@ def logaddexp_is_bent_where_its_inputs_are_equal(t):
 
 
 @program
+def an_exponential_unit_is_straight_at_0(t):
+    x, found = t.tensor([0.0, -1.0, 1.0], dtype=t.float64, requires_grad=True), []
+    for f in (t.nn.functional.elu, t.nn.functional.selu, t.nn.functional.celu):
+        (slope,) = t.autograd.grad(f(x).sum(), x, create_graph=True)
+        found += [slope, *t.autograd.grad(slope.sum(), x)]
+    return found
+
+
+@program
+def a_margin_that_is_just_kept_moves_nothing(t):
+    F, found = t.nn.functional, []
+    for f, target in (F.multi_margin_loss, [1, 2]), (F.multilabel_margin_loss, [[1, 0, -1], [2, -1, 0]]):
+        x = t.tensor([[1.0, 2.0, 2.0], [0.0, 0.0, -1.0]], dtype=t.float64, requires_grad=True)
+        found += t.autograd.grad(f(x, t.tensor(target)), x)
+    return found
+
+
+@program
+def what_is_as_long_as_it_may_be_is_not_scaled(t):
+    x = t.tensor([[0.0, 1.0], [3.0, 4.0]], dtype=t.float64)
+    return bool((x.renorm(2, 0, 5.0) == x).all()), x.renorm(2, 0, 1.0)
+
+
+@program
 def detach_shares_memory(t):
     x = vec(t, requires_grad=True)
     y = x.detach()
