@@ -53,7 +53,9 @@ from .ops.linalg import (
     addmm as addmm, adjoint as adjoint, baddbmm as baddbmm, bmm as bmm, dot as dot, kron as kron, matmul as matmul, mm as mm,
     mv as mv, outer as outer, vdot as vdot,
 )
-from .ops.misc import is_complex as is_complex, is_floating_point as is_floating_point, is_nonzero as is_nonzero
+from .ops.misc import (
+    is_complex as is_complex, is_floating_point as is_floating_point, is_nonzero as is_nonzero, is_signed as is_signed,
+)
 from .ops.norm import norm as norm
 from .ops.pairs import (
     atan2 as atan2, copysign as copysign, deg2rad as deg2rad, float_power as float_power, fmax as fmax, fmin as fmin,

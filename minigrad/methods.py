@@ -96,8 +96,9 @@ _FUNCTIONS = {
     ".ops.inplace": "copy_",
     ".ops.layout": "contiguous is_contiguous",
     ".ops.linalg": "ger=outer",
-    ".ops.misc": "as_subclass bool=bool_ byte cdouble cfloat char double float half int=int_ is_signed long "
+    ".ops.misc": "as_subclass bool=bool_ byte cdouble cfloat char double float half int=int_ long "
                  "ndimension nelement=numel short storage_offset type=type_ type_as",
+    ".ops.pieces": "hardshrink prelu",
     ".ops.random": "bernoulli_ exponential_ normal_ random_ uniform_",
     ".ops.rearrange": "expand_as fill_diagonal_ repeat reshape_as view_as",
     ".ops.reduction": "sum_to_size",
@@ -120,14 +121,14 @@ _STATIC_METHODS = {".ops.misc": "_make_subclass=make_subclass"}
 
 # ---------------------------------------------------------------- f_, made of the method f; functions, too: __init__.pyi
 _IN_PLACE = """
-    atan2_ bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_ bitwise_right_shift_ bitwise_xor_ copysign_ cumprod_
-    digamma_ div_ eq_ erfinv_ float_power_ floor_divide_ fmod_ ge_ gt_ heaviside_ hypot_ index_reduce_ le_ lerp_ lgamma_
-    logical_and_ logical_not_ logical_or_ logical_xor_ lt_ mul_ mvlgamma_ ne_ nextafter_ polygamma_ pow_ remainder_ renorm_
-    scatter_reduce_ sgn_ sign_ true_divide_
+    absolute_ atan2_ bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_ bitwise_right_shift_ bitwise_xor_ copysign_
+    cumprod_ digamma_ div_ divide_ eq_ erfinv_ float_power_ floor_divide_ fmod_ ge_ gt_ heaviside_ hypot_ index_reduce_ le_
+    lerp_ lgamma_ logical_and_ logical_not_ logical_or_ logical_xor_ lt_ mul_ multiply_ mvlgamma_ ne_ negative_ nextafter_
+    polygamma_ pow_ remainder_ renorm_ scatter_reduce_ sgn_ sign_ true_divide_
 """
 _IN_PLACE_UNREAD = """
     add_ addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ baddbmm_ cumsum_ index_add_ index_copy_ index_fill_ masked_scatter_
-    put_ round_ scatter_ scatter_add_ sub_ tril_ triu_
+    put_ round_ scatter_ scatter_add_ sub_ subtract_ tril_ triu_
 """
 """Composites whose derivatives do not read what is overwritten, so that no copy of it is kept; rows say so themselves."""
 

@@ -204,6 +204,11 @@ t.ldexp(g.detach(), i)
 t.ldexp(s.detach(), t.tensor(200))
 t.special.xlog1py(g * 0, i.to(t.uint8))
 t.tensor([1j, 0, 1]).bool()
+v.ger(w)
+x.hardshrink(0.3)
+x.prelu(r)
+x.clone().multiply_(y).subtract_(2).divide_(p).absolute_().negative_()
+t.is_signed(i.to(t.uint8))
 """
 
 COMPARISONS = """
