@@ -114,9 +114,9 @@ from .methods import (
     conj_physical_ as conj_physical_, cos_ as cos_, cosh_ as cosh_, deg2rad_ as deg2rad_, erf_ as erf_, erfc_ as erfc_,
     exp2_ as exp2_, exp_ as exp_, expm1_ as expm1_, floor_ as floor_, frac_ as frac_, gcd_ as gcd_, i0_ as i0_, lcm_ as lcm_,
     ldexp_ as ldexp_, log10_ as log10_, log1p_ as log1p_, log2_ as log2_, log_ as log_, logit_ as logit_,
-    nan_to_num_ as nan_to_num_, neg_ as neg_, rad2deg_ as rad2deg_, reciprocal_ as reciprocal_, relu_ as relu_,
-    round_ as round_, rsqrt_ as rsqrt_, sigmoid_ as sigmoid_, sin_ as sin_, sinc_ as sinc_, sinh_ as sinh_, sqrt_ as sqrt_,
-    square_ as square_, tan_ as tan_, tanh_ as tanh_, trunc_ as trunc_, xlogy_ as xlogy_,
+    nan_to_num_ as nan_to_num_, neg_ as neg_, negative_ as negative_, rad2deg_ as rad2deg_, reciprocal_ as reciprocal_,
+    relu_ as relu_, round_ as round_, rsqrt_ as rsqrt_, sigmoid_ as sigmoid_, sin_ as sin_, sinc_ as sinc_, sinh_ as sinh_,
+    sqrt_ as sqrt_, square_ as square_, tan_ as tan_, tanh_ as tanh_, trunc_ as trunc_, xlogy_ as xlogy_,
 )
 
 # ---------------------------------------------------------------- functions alone

@@ -123,7 +123,7 @@ _STATIC_METHODS = {".ops.misc": "_make_subclass=make_subclass"}
 _IN_PLACE = """
     absolute_ atan2_ bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_ bitwise_right_shift_ bitwise_xor_ copysign_
     cumprod_ digamma_ div_ divide_ eq_ erfinv_ float_power_ floor_divide_ fmod_ ge_ gt_ heaviside_ hypot_ index_reduce_ le_
-    lerp_ lgamma_ logical_and_ logical_not_ logical_or_ logical_xor_ lt_ mul_ multiply_ mvlgamma_ ne_ negative_ nextafter_
+    lerp_ lgamma_ logical_and_ logical_not_ logical_or_ logical_xor_ lt_ mul_ multiply_ mvlgamma_ ne_ nextafter_
     polygamma_ pow_ remainder_ renorm_ scatter_reduce_ sgn_ sign_ true_divide_
 """
 _IN_PLACE_UNREAD = """

@@ -211,11 +211,15 @@ def native_layer_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None, b
     return out, detach(mean), detach(rstd)
 
 
+def _floats(name: str, x: Tensor) -> None:
+    if x.dtype.category < FLOAT:
+        msg = f"\"{name}\" not implemented for '{x.dtype.name}'"
+        raise UsageError(msg)
+
+
 def _of_checked_layer(x: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    if x.dtype.category < FLOAT:
-        msg = f"\"LayerNormKernelImpl\" not implemented for '{x.dtype.name}'"
-        raise UsageError(msg)
+    _floats("LayerNormKernelImpl", x)
     shape = layer_shape(x, normalized_shape)
     for name, given in (("weight", weight), ("bias", bias)):
         if given is not None and given.shape != shape:
@@ -270,6 +274,7 @@ def group_norm(x: Tensor, num_groups: int, weight: Tensor | None = None, bias: T
         msg = (f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(x.shape)} "
                f"and num_groups={num_groups}")
         raise UsageError(msg)
+    _floats("GroupNormKernelImpl", x)
     return _group_norm(x, weight, bias, groups=num_groups, eps=eps)[0]  # type: ignore[no-any-return]
 
 
@@ -363,6 +368,7 @@ def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | Non
     if not training and (running_mean is None or running_var is None):
         msg = "Expected running_mean and running_var to be defined when training=False"
         raise UsageError(msg)
+    _floats("batch_norm", x)
     return _of_batch_now(x, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

@@ -157,10 +157,12 @@ def _bounds(bounds: tuple[int, ...]) -> dict[str, int]:
     return {"low": low, "high": high}
 
 
-def randint(*bounds_and_size: Any, size: Any = None, generator: Generator | None = None, dtype: dtype | None = None,
-            device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
+def randint(*bounds_and_size: Any, low: int = 0, high: int | None = None, size: Any = None, generator: Generator | None = None,
+            dtype: dtype | None = None, device: str | Device | None = None, requires_grad: bool = False) -> Tensor:
     """Integers uniform in [low, high); the arguments are high, size or low, high, size.  Source: torch.randint."""
     *bounds, shape = bounds_and_size if size is None else (*bounds_and_size, size)
+    if high is not None:
+        bounds = [*(bounds or [low]), high]
     return _drawn(_integers, varargs((shape,)), dtype or int64, device, generator, requires_grad, **_bounds(tuple(bounds)))
 
 
@@ -266,6 +268,9 @@ def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator 
 
 def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponentially distributed numbers of mean 1 / lambd.  Source: torch.Tensor.exponential_."""
+    if lambd <= 0:
+        msg = f"exponential_ expects lambda > 0.0, but found lambda={lambd}"
+        raise UsageError(msg)
     return copy_(x, _drawn(_exponential, x.shape, x.dtype, x.device, generator, rate=lambd))
 
 

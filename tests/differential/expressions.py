@@ -741,6 +741,8 @@ t.zeros(size=(2, 3))
 t.ones(size=[2])
 x.new_zeros(size=(2,))
 t.randn(size=(2, 3)).shape
+t.randint(high=1, size=(2,))
+t.randint(low=4, high=5, size=[2, 1])
 """
 
 FAMILIES = {"arithmetic": ARITHMETIC, "pointwise": POINTWISE, "comparisons": COMPARISONS, "reductions": REDUCTIONS,
@@ -875,4 +877,8 @@ t.fft.fft(x, -1)                       | Invalid number of data points (-1) spec
 t.einsum(x, [0, 60])                   | is not within the valid range [0, 52)
 t.stack([])                            | stack expects a non-empty TensorList
 F.mse_loss(x, y, weight=r)             | Weights and input must have the same size
+F.group_norm(i, 1)                     | not implemented for
+F.batch_norm(i, None, None, training=True)  | not implemented for
+t.zeros(2).exponential_(-1)            | expects lambda > 0.0
+t.randint(low=3, high=3, size=(2,))    | expects 'from' to be less than 'to'
 """
