@@ -61,8 +61,8 @@ class Op:
               for its usual ones
     """
 
-    __slots__ = ("arity", "batch", "broadcasts", "call", "elementwise", "formulas", "joint", "jvp", "kernel", "name",
-                 "node_name", "outs", "plans", "promote", "reads_shapes", "refuses", "saves", "summed", "view", "vjp")
+    __slots__ = ("arity", "batch", "broadcasts", "call", "differentiable", "elementwise", "formulas", "joint", "jvp", "kernel",
+                 "name", "node_name", "outs", "plans", "promote", "reads_shapes", "refuses", "saves", "summed", "view")
 
     call: OpFunction
     arity: int
@@ -82,7 +82,7 @@ class Op:
         self.view = view
         self.batch = batch
         self.summed = summed
-        self.vjp = vjp is not None
+        self.differentiable = vjp is not None
         self.joint = Formula(vjp) if callable(vjp) else None
         self.formulas = [f and Formula(f) for f in vjp] if isinstance(vjp, tuple) else []
         self.jvp = (jvp if jvp is None or jvp == "linear" else Formula(jvp) if callable(jvp)
@@ -124,7 +124,7 @@ def bind(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if state.watchers:
             tell(state.watchers, "op", top, op, args)
         out = top.process(op, args, params)
-    if op.view and op.vjp:
+    if op.view and op.differentiable:
         link(out, args[0], step(op, args[1:], params))
     return out
 
@@ -166,7 +166,7 @@ def revive(x: Tensor, state: State) -> Tensor:
 # ---------------------------------------------------------------- the base: kernels on arrays, recorded by level 0
 def _run(op: Op, args: tuple[Any, ...], params: dict[str, Any], state: State) -> Any:
     out = _kernel(op, args, params, state) if not state.dispatch_modes else row_at_base(op, args, params, state)
-    if op.vjp and (not state.grad_off or None not in state.grad_off):
+    if op.differentiable and (not state.grad_off or None not in state.grad_off):
         for x in args:
             if type(x) is Tensor and x.node is not None and (op.outs != 1 or out.dtype.category >= FLOAT):
                 record(op, None, args, out, params, state)

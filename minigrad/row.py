@@ -45,11 +45,16 @@ def row(name: str, kernel: Any, *, arity: int = 0, doc: str | None = None, **rul
 
 
 # ---------------------------------------------------------------- ways to call it
+def _weaken(params: dict[str, Any]) -> None:
+    """Make numbers of python of numpy's: to torch they are as weak among types as any."""
+    for name, value in params.items():
+        if isinstance(value, HOST_SCALAR):
+            params[name] = value.item()
+
+
 def _general(op: Op) -> Callable[..., Any]:
     def call(*args: Any, **params: Any) -> Any:
-        for name, value in params.items():
-            if isinstance(value, HOST_SCALAR):  # as weak among types as any number
-                params[name] = value.item()
+        _weaken(params)
         return bind(op, args, params)
     return call
 
@@ -76,7 +81,7 @@ def _unary(op: Op) -> Callable[..., Any]:
             out.node = None
             out.store = None
             out.extra = None
-            if x.node is not None and op.vjp:
+            if x.node is not None and op.differentiable:
                 state = current()
                 if None not in state.grad_off:
                     record_unary(op, None, x, out, state)
@@ -93,9 +98,7 @@ def _single(op: Op) -> Callable[..., Any]:
     kernel = CPU.kernel(op.kernel)
 
     def call(x: Tensor, **params: Any) -> Any:
-        for name, value in params.items():
-            if isinstance(value, HOST_SCALAR):
-                params[name] = value.item()
+        _weaken(params)
         if watched or type(x) is not Tensor:
             return bind(op, (x,), params)
         if not x.kind.bare:
@@ -103,7 +106,7 @@ def _single(op: Op) -> Callable[..., Any]:
             if x.owner not in state.levels:
                 return bind(op, (x,), params)
             out = x.owner.unary(op, x, state, params)
-            if op.view and op.vjp:
+            if op.view and op.differentiable:
                 link(out, x, step(op, (), params))
             return out
         try:
@@ -115,7 +118,7 @@ def _single(op: Op) -> Callable[..., Any]:
         kind = x.kind if array.dtype is x.value.dtype else kind_of(dtype_of(array), CPU)
         shared = op.view and share_memory(array, x.value)
         out = base_tensor(array, kind, array.shape, storage_of(x) if shared else None)
-        if x.node is not None and op.vjp:
+        if x.node is not None and op.differentiable:
             state = current()
             if None not in state.grad_off:
                 record_unary(op, None, x, out, state, params)

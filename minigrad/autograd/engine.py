@@ -215,7 +215,7 @@ class Walk(Run):
         if node.outs == 1:
             ct = around(ct)
         if node.hooks is not None:
-            ct = _before(node, ct)
+            ct = _tensor_hooks(node, ct)
         if node in self.special:
             for nr, got in enumerate([ct] if node.outs == 1 else ct):
                 if got is not None and (node, nr) in self.edges:
@@ -223,14 +223,14 @@ class Walk(Run):
             if not self.accumulates and self.wanted is not None and self.wanted.isdisjoint([to for to, _ in node.edges]):
                 return None
         if node.hooks is not None:
-            ct = _pre(node.hooks, ct, one=node.outs == 1)
+            ct = _prehooks(node.hooks, ct, one=node.outs == 1)
             if ct is None:
                 return None
         grads = self._told(node, ct) if watched else node.run(ct, self.wanted, self.create_graph)
         if node.metas is not None:
             grads = _fitted(grads, node.metas)
         if node.hooks is not None:
-            grads = _post(node, grads, ct)
+            grads = _posthooks(node, grads, ct)
         if node.number > self.retained:
             node.release()
         return grads
@@ -286,14 +286,14 @@ def _fitted(grads: list[Any], metas: tuple[Any, ...]) -> list[Any]:
             for g, (shape, dtype) in zip(grads, metas)]  # noqa: B905  zip is slow with a keyword
 
 
-def _pre(hooks: NodeHooks, ct: Any, *, one: bool) -> Any:
+def _prehooks(hooks: NodeHooks, ct: Any, *, one: bool) -> Any:
     cts: Sequence[Any] = (ct,) if one else ct
     for hook in list(hooks.pre):
         cts = replaced(hook, cts, hook(tuple(cts)))
     return cts[0] if one else cts if any(ct is not None for ct in cts) else None
 
 
-def _post(node: Node, grads: Any, ct: Any) -> Any:
+def _posthooks(node: Node, grads: Any, ct: Any) -> Any:
     assert node.hooks is not None
     for hook in list(node.hooks.post):
         grads = replaced(hook, grads, hook(tuple(grads), (ct,) if node.outs == 1 else tuple(ct)))
@@ -309,7 +309,7 @@ def call_hooks(hooks: Sequence[Any], ct: Tensor) -> Tensor:
     return ct
 
 
-def _before(node: Node, ct: Any) -> Any:
+def _tensor_hooks(node: Node, ct: Any) -> Any:
     """Hooks of the output tensors, then retained gradients."""
     hooks = node.hooks
     assert hooks is not None

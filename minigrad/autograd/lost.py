@@ -34,7 +34,7 @@ class Descent(Watcher):
 
     def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
         if event == "op" and owner is None:
-            self.follows = subject.vjp and any(type(x) is Tensor and storage_of(x) in self.stores for x in detail)
+            self.follows = subject.differentiable and any(type(x) is Tensor and storage_of(x) in self.stores for x in detail)
         elif event == "made" and self.follows:
             self.stores.add(storage_of(subject))
 

@@ -46,7 +46,7 @@ class GradInterpreter(Interpreter):
             else:
                 values.append(x)
         out = op.call(*values, **params)
-        if not records or not op.vjp or (op.outs == 1 and out.kind.dtype.category < FLOAT):
+        if not records or not op.differentiable or (op.outs == 1 and out.kind.dtype.category < FLOAT):
             return out
         state = current()
         if self in state.grad_off:
@@ -57,7 +57,7 @@ class GradInterpreter(Interpreter):
 
     def unary(self, op: Op, x: Tensor, state: State, params: dict[str, Any] = NO_PARAMS) -> Any:
         out = op.call(x.value, **params) if params else op.call(x.value)
-        if x.node is None or not op.vjp or self in state.grad_off:
+        if x.node is None or not op.differentiable or self in state.grad_off:
             return out
         if out.kind is x.value.kind:
             return record_unary(op, self, x, out, state, params)
@@ -70,7 +70,7 @@ class GradInterpreter(Interpreter):
         else:
             out = op.call(x.value, y)
             records = x.node is not None
-        if not records or not op.vjp or self in state.grad_off or out.kind.dtype.category < FLOAT:
+        if not records or not op.differentiable or self in state.grad_off or out.kind.dtype.category < FLOAT:
             return out
         return record_binary(op, self, x, y, out, state) if op.elementwise else record(op, self, (x, y), out, NO_PARAMS, state)
 

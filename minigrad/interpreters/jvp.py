@@ -114,7 +114,7 @@ class JvpInterpreter(Interpreter):
 def push(op: Op, tangents: list[Any], primals: list[Any], out: Any, params: dict[str, Any]) -> Any:
     """The tangent of `op`'s output (of each, where it has several) from those of its inputs; None is zero."""
     if op.jvp == "linear":
-        given = [zeros_like(x) if t is None and type(x) is Tensor else t for t, x in zip(tangents, primals, strict=True)]
+        given = [zeros_like(x) if t is None and isinstance(x, Tensor) else t for t, x in zip(tangents, primals, strict=True)]
         return op.call(*given, **params)
     if not isinstance(op.jvp, list):
         return op.jvp(tangents, primals, out, params)

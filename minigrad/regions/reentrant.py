@@ -157,7 +157,7 @@ class Reads(Watcher):
         self.follows = False
 
     def notice(self, event: str, owner: Interpreter | None, subject: Any, detail: Any) -> None:
-        if owner is None and event == "op" and subject.vjp:
+        if owner is None and event == "op" and subject.differentiable:
             self.follows = True in [self._differentiated(x) for x in detail if type(x) is Tensor]  # all of them are noted
         elif owner is None and event == "made" and self.follows:
             self.computed.add(storage_of(subject))

@@ -142,7 +142,7 @@ def large(name):
     op = TABLE[name].op
     if name in LARGE:
         return LARGE[name]
-    if not op.vjp or name in REFUSES_DERIVATIVE:
+    if not op.differentiable or name in REFUSES_DERIVATIVE:
         return None
     real_ones = [(a, p) for a, p in SAMPLES[name] if all(x.kind != "complex" for x in a if isinstance(x, Draw))]
     if not real_ones:
@@ -206,7 +206,7 @@ def main():
                 found, best = ratio(f, base, rounds=3 if "--quick" in options else 11)
             print(f"{found:8.2f}  {best * 1e6:8.0f} us  {what}", flush=True)
     if "--rows" in options:
-        print("not measured:", ", ".join(sorted(n for n in SAMPLES if n in TABLE and TABLE[n].op.vjp and large(n) is None)))
+        print("not measured:", ", ".join(sorted(n for n in SAMPLES if n in TABLE and TABLE[n].op.differentiable and large(n) is None)))
 
 
 if __name__ == "__main__":

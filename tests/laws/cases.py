@@ -66,12 +66,12 @@ class Case:
     def active(self):
         """The positions of those that have a rule."""
         op, passive = self.op, (*PASSIVE.get(self.name, ()), *CONSTANT.get(self.name, ()))
-        return [i for i in self.floating if op.vjp and i not in passive and (op.joint or op.formulas[i] is not None)]
+        return [i for i in self.floating if op.differentiable and i not in passive and (op.joint or op.formulas[i] is not None)]
 
     @property
     def passive(self):
         """The positions of real and complex tensors that cannot be differentiated."""
-        return [i for i in self.floating if i not in (*self.active, *CONSTANT.get(self.name, ()))] if self.op.vjp else []
+        return [i for i in self.floating if i not in (*self.active, *CONSTANT.get(self.name, ()))] if self.op.differentiable else []
 
     def function(self, args, positions, device):
         """The row as a function of the tensors at `positions`: a tuple of its differentiable outputs."""

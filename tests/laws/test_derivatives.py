@@ -87,7 +87,7 @@ def test_a_row_that_refuses_its_derivative_says_so(name, device):
         func.jvp(f, tuple(args[i] for i in case.active), tuple(args[i] for i in case.active))
 
 
-@cases(wanted=lambda case: not case.op.vjp and case.floating)
+@cases(wanted=lambda case: not case.op.differentiable and case.floating)
 def test_a_row_without_rules_records_nothing(case, device):
     xs = case.tensors(0, device)
     for i in case.floating:
