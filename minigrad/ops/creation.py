@@ -54,10 +54,13 @@ def checked(xp: Any, numbers: Any, d: Any) -> Array:
     A negative number wraps round to an unsigned one.  Source: c10::checked_convert.
     """
     array = xp.asarray(numbers)
-    lost = array.dtype.kind == "c" and d.kind in "iuf" and bool(array.imag.any())
-    if d.kind in "iu" and array.dtype.kind != "b" and not lost:
+    if array.dtype == d or d.kind in "bc" or array.dtype.kind == "b" or not array.size:
+        return array
+    lost = array.dtype.kind == "c" and bool(array.imag.any())
+    if d.kind in "iu" and not lost:
         most = int(xp.iinfo(d).max)
-        lost = not bool(((array.real >= (-most if d.kind == "u" else -most - 1)) & (array.real <= most)).all())  # so is nan
+        least = -most if d.kind == "u" else -most - 1
+        lost = not (least <= array.real.min() and array.real.max() <= most)  # so is nan
     if lost:
         msg = f"value cannot be converted to type {d.name} without overflow"
         raise UsageError(msg)
