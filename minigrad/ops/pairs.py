@@ -152,6 +152,9 @@ def frexp(x: Tensor) -> Frexp:
 
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
     """x * 2 ** other, in the type of a floating `x` where `other` holds integers.  Source: torch.ldexp."""
+    if not isinstance(other, Tensor):
+        msg = f"ldexp(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
+        raise TypeError(msg)
     if other.dtype.category >= FLOAT or x.dtype.category < FLOAT:
         return x * pow(2.0, other)
     out = x * pow(2.0, other.to(float64 if x.dtype in (float64, complex128) else float32))
