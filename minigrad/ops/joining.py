@@ -36,10 +36,12 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     if not tensors:
         msg = "torch.cat(): expected a non-empty list of Tensors"
         raise ValueError(msg)
-    tensors = [x for x in tensors if x.shape != (0,)] or list(tensors[:1])
-    if () in [x.shape for x in tensors]:
+    shapes = [x.shape for x in tensors]
+    if () in shapes:
         msg = "zero-dimensional tensor (at position 0) cannot be concatenated"
         raise UsageError(msg)
+    if (0,) in shapes:  # which adds nothing, beside any rank
+        tensors = [x for x in tensors if x.shape != (0,)] or tensors[:1]
     dtypes = {x.dtype for x in tensors}
     if len(dtypes) > 1:
         common = result_type(dtypes, [], [])
