@@ -32,7 +32,8 @@ class OpFunction(Protocol):
 def row(name: str, kernel: Any, *, arity: int = 0, doc: str | None = None, **rules: Any) -> OpFunction:
     """Make a row and return the function that calls it, with `arity` 1 or 2 in a short way where it can.
 
-    An elementwise row that has one, or one that promotes, takes no parameters; another takes one tensor and gives one.
+    A row that has an arity and is elementwise, or promotes, takes no parameters; any other that has one takes one tensor,
+    gives one, and may have parameters: what it gives is held to the long way by tests/laws/test_short_ways.py.
     """
     op = Op(name, kernel, **rules)
     call = cast("OpFunction", (_general, _unary if op.elementwise or op.promote else _single, _binary)[arity](op))
@@ -46,7 +47,7 @@ def row(name: str, kernel: Any, *, arity: int = 0, doc: str | None = None, **rul
 
 # ---------------------------------------------------------------- ways to call it
 def _weaken(params: dict[str, Any]) -> None:
-    """Make numbers of python of numpy's: to torch they are as weak among types as any."""
+    """Put python's numbers for numpy's, in place: to torch these are as weak among types as any number."""
     for name, value in params.items():
         if isinstance(value, HOST_SCALAR):
             params[name] = value.item()
